@@ -25,6 +25,7 @@ class FindingKind(Enum):
     ROW_NAMES = "row names"
     ID = "id"
     REPEATED_ID = "several rows for one id"
+    SHARED_UNITS = "units in several data sets"
     MISSING_CODE = "code for missing values"
     CONSTANT = "constant column"
     CONSTANT_SOMEWHERE = "constant in some data sets"

@@ -26,7 +26,7 @@ from poolbn.run.compiling import prefetch
 from poolbn.scoring.local import Kind, Score, as_score
 from poolbn.tables.columns import own_columns
 from poolbn.tables.data import as_parts
-from poolbn.tables.grouping import Group
+from poolbn.tables.grouping import Group, columns_in, nested
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.writing import open_regular
@@ -83,6 +83,8 @@ def _read(path: str) -> Drawing:
 def without_group(drawing: Drawing, source: object, group: Group) -> Drawing:
     """The graph without the node that says the data sets, which may be a cause of all others."""
     name = source.group if is_data(source) else group
+    if isinstance(name, list | tuple):
+        name = nested(source, as_parts(source), name)[0]
     if not isinstance(name, str) or name not in drawing.nodes:
         return drawing
     if any(child == name for _, child in drawing.arcs):
@@ -113,11 +115,12 @@ def columns_for(
         group: its group column, or labels.
         columns: those that are chosen; None for the graph's.
     """
-    name = group if isinstance(group, str) else None
     if is_data(source):
         known = list(source.names)
     else:
-        known = [column for part in as_parts(source) for column in own_columns(part, name)]
+        parts = as_parts(source)
+        groups = columns_in(source, parts, group)
+        known = [column for part in parts for column in own_columns(part, *groups)]
         known = list(dict.fromkeys(known))
     for node in drawing.nodes:
         if node in known:

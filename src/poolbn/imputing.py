@@ -13,7 +13,7 @@ from poolbn.moments.reading import check_reading, in_memory, patterns_of
 from poolbn.moments.table import as_column, as_frame, has_gaps, in_order
 from poolbn.monte_carlo_em import MonteCarloEM
 from poolbn.tables.data import Rows, prepare_kinds
-from poolbn.tables.grouping import Group
+from poolbn.tables.grouping import Group, check_no_units
 from poolbn.tables.kinds import ColumnKind, is_normal
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def impute(
     check_count(1, imputations=imputations)
     check_count(seed=seed)
     reading, found = prepare_kinds(source, group=group, columns=columns, missing="em", kinds=kinds)
+    check_no_units(reading.unit, "pb.impute")
     if all(is_normal(kind) for kind in found):
         return list(_numbers_imputed(reading.rows(), imputations, seed))
     table, order = in_order(reading, found, kinds or {})
@@ -76,7 +77,7 @@ def _numbers_imputed(rows: Rows, imputations: int, seed: int) -> Iterator[pd.Dat
     """Completed tables."""
     import pandas as pd
 
-    codes, values, _ = in_memory(rows)
+    codes, values, *_ = in_memory(rows)
     known = patterns_of(rows.names, tuple(rows.levels), codes, values, rows.group)
     labels = as_column(rows.levels, codes)
     for k in range(imputations):

@@ -57,7 +57,7 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
 
 def deal_incomplete(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
     """The same where cells are missing: rows are held in memory, with their gaps."""
-    codes, values, _ = in_memory(rows)
+    codes, values, *_ = in_memory(rows)
     levels = tuple(rows.levels)
 
     def completed(some: Flags) -> GroupStats:

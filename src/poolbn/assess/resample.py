@@ -214,7 +214,7 @@ def incomplete_replicates(
     They are read once, and held.
     """
     rows = read()
-    codes, values, _ = in_memory(rows)
+    codes, values, *_ = in_memory(rows)
     if tuple(rows.levels) != known.levels:
         raise _changed()
     parts = [np.flatnonzero(codes == j) for j in range(len(known.levels))]

@@ -17,6 +17,7 @@ from poolbn.moments.statsfile import file_has_levels
 from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns, warn_of_row_names
+from poolbn.tables.grouping import Group, columns_in
 from poolbn.tables.kinds import ColumnKind, is_normal
 from poolbn.tables.missing import Missing
 from poolbn.tables.paths import check_once, paths
@@ -33,7 +34,7 @@ _ROWS = "the files of rows"
 class ReadingOptions(TypedDict):
     """Which rows to read, and what of them; as `pb.stats` has it."""
 
-    group: str | None
+    group: Group
     columns: Sequence[str] | None
     kinds: Mapping[str, ColumnKind] | None
     missing: Missing
@@ -145,23 +146,44 @@ def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | N
         raise DataError(f"the columns differ: {words}; take those that all have with --common")
 
 
-def _each(entries: Sequence[str], group: str | None) -> list[list[str]]:
+def _each(entries: Sequence[str], group: Group) -> list[list[str]]:
     """The columns of each file."""
     saved, rows = parted(entries)
     each = [list(load(path).names) for path in saved]
     parts = data.as_parts(rows) if rows else []
     if parts:
-        warn_of_row_names(parts, group)
-    return each + [own_columns(part, group) for part in parts]
+        groups = columns_in(rows, parts, group)
+        warn_of_row_names(parts, *groups)
+        each += [own_columns(part, *groups) for part in parts]
+    return each
+
+
+def grouping(entries: Sequence[str], text: str | None) -> Group:
+    """What --group names: a column, or two as in clinic/patient, units inside data sets.
+
+    With nothing before the slash each file is a data set.
+    """
+    if text is None or "/" not in text:
+        return text
+    _, rows = parted(entries)
+    known = {column for part in data.as_parts(rows) for column in part.types} if rows else set()
+    outer, _, unit = text.partition("/")
+    two = unit in known and (not outer or outer in known)
+    if two and text in known:
+        raise OptionError(
+            f"--group {text} could be the column {text!r}, or {outer!r} and units {unit!r} inside "
+            "it, since all are columns; rename one"
+        )
+    return [outer or None, unit] if two or (outer in known and text not in known) else text
 
 
 def without_columns(
-    entries: Sequence[str], group: str | None, columns: Sequence[str] | None, exclude: Sequence[str]
+    entries: Sequence[str], group: Group, columns: Sequence[str] | None, exclude: Sequence[str]
 ) -> list[str]:
     """The columns, all by default, but for some."""
     known = columns or list(dict.fromkeys(name for own in _each(entries, group) for name in own))
     for name in exclude:
-        if name == group:
+        if name == group or (isinstance(group, list) and name in group):
             raise DataError(f"column {name!r} is the group, and cannot be left out with --exclude")
         if name not in known:
             raise DataError(f"no column {name!r} to leave out{nearest(name, known)}")
@@ -171,9 +193,7 @@ def without_columns(
     return kept
 
 
-def common_columns(
-    entries: Sequence[str], group: str | None, tell: Callable[[str], None]
-) -> list[str]:
+def common_columns(entries: Sequence[str], group: Group, tell: Callable[[str], None]) -> list[str]:
     """The columns that all files have, in the order of the first; tells which are left out."""
     each = _each(entries, group)
     counts = Counter(name for own in each for name in own)

@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Literal, Unpack
 
 import typer
 
-from poolbn.cli.gathering import ReadingOptions, common_columns, parted, without_columns
+from poolbn.cli.gathering import (
+    ReadingOptions,
+    common_columns,
+    grouping,
+    parted,
+    without_columns,
+)
 from poolbn.cli.terminal import Terminal, check_free, write_csv
 from poolbn.errors import DataError, OptionError
 from poolbn.graph.constraints import Constraints
@@ -35,7 +41,7 @@ from poolbn.search.pc import PC
 from poolbn.search.problem import Learner
 from poolbn.tables import data
 from poolbn.tables.columns import check_group
-from poolbn.tables.grouping import DATA_SET
+from poolbn.tables.grouping import DATA_SET, Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted
@@ -175,8 +181,8 @@ class Chosen:
             "--group",
             "-g",
             metavar="COLUMN",
-            help="The column that says which data set a row came from. Without it each file is "
-            "one.",
+            help="The column that says which data set a row came from; clinic/patient for units "
+            "inside data sets. Without it each file is one.",
         ),
     ] = None
     columns: Annotated[
@@ -195,6 +201,10 @@ class Chosen:
         ),
     ] = None
 
+    def grouping(self, entries: Sequence[str]) -> Group:
+        """The data sets, and the units inside them, as `pb.learn` takes them."""
+        return grouping(entries, self.group)
+
     def names(
         self, entries: Sequence[str], common: Callable[[str], None] | None = None
     ) -> list[str] | None:
@@ -206,9 +216,9 @@ class Chosen:
         if common is not None:
             if columns is not None:
                 raise OptionError("--common and --columns exclude each other; give one of them")
-            columns = common_columns(entries, self.group, common)
+            columns = common_columns(entries, self.grouping(entries), common)
         if left := names(self.exclude):
-            columns = without_columns(entries, self.group, columns, left)
+            columns = without_columns(entries, self.grouping(entries), columns, left)
         return columns
 
 
@@ -237,7 +247,7 @@ class Selection(Chosen):
     ) -> ReadingOptions:
         """As keywords, for these files; arguments are as for `names`."""
         return {
-            "group": self.group,
+            "group": self.grouping(entries),
             "columns": self.names(entries, common),
             "kinds": kinds_of(self.kinds),
             "missing": self.missing,

@@ -49,7 +49,10 @@ def look(files: given.Rows, *, chosen: given.Chosen, terminal: Terminal) -> None
     """
     given.check_rows(files, "look")
     found = look_at(
-        files, group=chosen.group, columns=chosen.names(files), kinds=given.kinds_of(chosen.kinds)
+        files,
+        group=chosen.grouping(files),
+        columns=chosen.names(files),
+        kinds=given.kinds_of(chosen.kinds),
     )
     table = found.table()
     terminal.text(head(found) + "\n")
@@ -181,8 +184,8 @@ def fit(
     given.check_group_known(files, reading.group)
     drawing, options = brought(Path(graph) if is_file(graph) else graph), reading.options(files)
     if given.has_rows(files):
-        drawing = without_group(drawing, files, reading.group)
-        options["columns"] = columns_for(drawing, files, reading.group, options["columns"])
+        drawing = without_group(drawing, files, options["group"])
+        options["columns"] = columns_for(drawing, files, options["group"], options["columns"])
     constraints = Constraints(required=drawing.arcs)
     job = _Job(
         terminal,

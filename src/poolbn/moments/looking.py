@@ -23,6 +23,7 @@ from poolbn.moments.reading import check_reading
 from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.columns import likely_groups, own_columns
+from poolbn.tables.grouping import Group, nested
 from poolbn.tables.kinds import (
     MOST_LEVELS,
     ColumnKind,
@@ -231,6 +232,7 @@ class Look:
         options: how `pb.learn` could read the table.
         fixes: what to correct in the table first, or to leave out.
         findings: what is odd about the rest, as `pb.check` finds it.
+        unit: the column that says which unit of its data set a row is of, where `group` names one.
 
     Examples:
         >>> import poolbn as pb
@@ -250,6 +252,7 @@ class Look:
     options: Options
     fixes: tuple[DataError, ...]
     findings: tuple[Finding, ...]
+    unit: str | None = None
 
     def table(self) -> pd.DataFrame:
         """What each column holds: a row for each.
@@ -320,6 +323,9 @@ class Look:
             group = self.likely[0] if self.group is None and self.likely else self.group
             return [] if group is None else [Option("group", group)]
         own = [] if self.group is None else [Option("group", self.group)]
+        if self.unit is not None:
+            both = [self.group, self.unit]
+            own = [Option("group", both, shlex.quote("/".join(name or "" for name in both)))]
         names = [column.name for column in self.columns]
         return [*own, *self.options.given(names, shell=shell)]
 
@@ -383,7 +389,7 @@ def _learned(found: Look, *, shell: bool) -> str:
 def look(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     columns: Iterable[str] | None = None,
     kinds: Mapping[str, ColumnKind] | None = None,
 ) -> Look:
@@ -438,12 +444,13 @@ def look(
         parts = data.as_parts(source)
         if all(part.path is not None for part in parts):
             read = parts = [remembered(part, MOST_BYTES // len(parts)) for part in parts]
-        alone = group is None and len(parts) == 1
+        outer, unit = nested(source, parts, group)
+        alone = outer is None and len(parts) == 1
         reading = data.opened(read, group, chosen, "em", "all rows" if alone else None)
         seen = survey(reading, kinds)
         wrong = {c.name: _short(c) for c in seen.columns if c.error is not None}
         fixes = tuple(c.error for c in seen.columns if c.error is not None)
-        unread = (name for name in own_columns(parts[0], group) if name not in reading.names)
+        unread = (name for name in own_columns(parts[0], outer, unit) if name not in reading.names)
         options = Options(dict(kinds or {}), left_out=wrong, unread=tuple(unread) if chosen else ())
         if not alone and len(wrong) < len(seen.columns):
             made, options, findings, more = _proposed(read, group, seen, options)
@@ -454,8 +461,8 @@ def look(
     if made is not None:
         rows, nodes = made.n_rows, dict(zip(made.names, made.kinds, strict=True))
     return Look(
-        _files(source), group, seen.levels, seen.n, seen.columns, likely, rows, nodes, options,
-        fixes, (*early.values(), *findings),
+        _files(source), outer, seen.levels, seen.n, seen.columns, likely, rows, nodes, options,
+        fixes, (*early.values(), *findings), unit,
     )  # fmt: skip
 
 
@@ -484,7 +491,7 @@ def _words(kind: str) -> str:
 
 
 def _proposed(
-    source: object, group: str | None, seen: Survey, options: Options
+    source: object, group: Group, seen: Survey, options: Options
 ) -> tuple[Data | None, Options, tuple[Finding, ...], tuple[DataError, ...]]:
     """What could be learned from, how it is read, what is odd about it, and what is in the way.
 

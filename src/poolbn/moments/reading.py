@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from poolbn.moments.statsfile import Checkpoint, Saved
 from poolbn.moments.sums import Sums
 from poolbn.tables import data
 from poolbn.tables.data import Reading, Rows, prepare
-from poolbn.tables.grouping import GROUP_KIND, Group
+from poolbn.tables.grouping import GROUP_KIND, Group, check_no_units, tell_shared
 from poolbn.tables.kinds import (
     MOST_LEVELS,
     ColumnKind,
@@ -57,6 +57,7 @@ def of_partitions(frame: Any, reading: Reading, accumulate: Callable[[Rows], S])
     """
     from dask import delayed
 
+    check_no_units(reading.unit, "reading a frame of Dask")
     tables = frame[[reading.group, *reading.names]].to_delayed()
     make, add = delayed(_share, pure=False), delayed(_together, pure=False)
     how = partial(
@@ -282,9 +283,10 @@ def stats(
             Statistics are returned as they are.
         group: the column that says which data set a row came from; it may be one that names of
             folders say, as in "site=NY/part-0.parquet". Or a list, array or Series with the data
-            set of each row. With None each frame of a dict or list, or each file, is a data set; a
-            file is named by its name without the ending. In CSV files names are texts, as they are
-            written.
+            set of each row. Or two columns, as in ["clinic", "patient"]: data sets, and units
+            inside them, whose rows are alike. With None each frame of a dict or list, or each file,
+            is a data set; a file is named by its name without the ending. In CSV files names are
+            texts, as they are written.
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"grade": "discrete"}. Else text, categories, true and false
             are discrete, numbers continuous. Counts need rows, `pb.table`.
@@ -358,6 +360,7 @@ def of_levels(
     make: Callable[[], CellStats] | None = None,
 ) -> CellStats:
     """The statistics of what `data.prepare_kinds` opened, where some columns are discrete."""
+    check_no_units(reading.unit, "pb.stats")
     if reading.missing == "em":
         raise OptionError(
             Option("missing", "em"), " is for continuous columns in sufficient statistics; learn "
@@ -404,6 +407,7 @@ def stats_of_numbers(
 
 def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
     """The statistics of what is to be read; with a checkpoint file by file."""
+    check_no_units(reading.unit, "pb.stats")
     if reading.missing == "em":
         return patterns(reading.rows()).completed()
     if checkpoint is None:
@@ -435,12 +439,35 @@ def accumulate(rows: data.Rows) -> GroupStats:
     return of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
 
 
-def in_memory(rows: data.Rows) -> tuple[Integers, Floats, Integers]:
-    """All rows: the data set (B,) of each, the cells (B, N), and rows left out of data sets."""
+class InMemory(NamedTuple):
+    """All rows."""
+
+    codes: Integers  # the data set of each, (B,)
+    values: Floats  # the cells, (B, N)
+    dropped: Integers  # rows left out of data sets, (F,)
+    # the number of each one's unit, unlike in different data sets, (B,); None without units
+    units: Integers | None
+
+
+def in_memory(rows: data.Rows) -> InMemory:
+    """What there is to read."""
     with closing(rows.batches) as batches:
-        read = [(batch.codes, batch.values, batch.dropped) for batch in batches]
-    codes, values, dropped = (np.concatenate(part) for part in zip(*read, strict=True))
-    return codes, values, np.bincount(dropped, minlength=len(rows.levels))
+        read = [(batch.codes, batch.values, batch.dropped, batch.units) for batch in batches]
+    *arrays, names = zip(*read, strict=True)
+    codes, values, dropped = (np.concatenate(part) for part in arrays)
+    left_out, units = np.bincount(dropped, minlength=len(rows.levels)), None
+    if rows.unit is not None:
+        own = np.concatenate([each for each in names if each is not None])
+        units = numbered(codes, own)
+        of_name = np.unique(np.stack([own, codes]), axis=1)[0]
+        tell_shared(rows.unit, int((np.bincount(of_name) > 1).sum()))
+    return InMemory(codes, values, left_out, units)
+
+
+def numbered(codes: Integers, names: Integers) -> Integers:
+    """Numbers of units, (n,), data set by data set; the same name in two is two units."""
+    pairs = codes * (int(names.max(initial=0)) + 1) + names
+    return np.asarray(np.unique(pairs, return_inverse=True)[1], dtype=np.int64).reshape(-1)
 
 
 def patterns_of(

@@ -25,7 +25,14 @@ from poolbn.moments.facts import NOTHING
 from poolbn.moments.groupstats import Filled, GroupStats, check_magnitude, of_sums
 from poolbn.moments.indicators import spans
 from poolbn.moments.patternstats import PatternStats
-from poolbn.moments.reading import check_reading, in_memory, of_reading, patterns_of, stats
+from poolbn.moments.reading import (
+    check_reading,
+    in_memory,
+    numbered,
+    of_reading,
+    patterns_of,
+    stats,
+)
 from poolbn.moments.sums import Sums
 from poolbn.tables.data import Reading, prepare_kinds
 from poolbn.tables.grouping import Group
@@ -60,6 +67,9 @@ class Table(AnyData):
         dropped: rows of each data set left out because a cell is missing, (F,).
         group: the column that says which data set a row came from.
         inputs: columns that may be parents but never children, see `pb.stats`.
+        units: the number of each row's unit, (n,), 0, 1, ... from data set to data set; None where
+            there are no units inside data sets.
+        unit: the column that says the units.
 
     Examples:
         >>> import poolbn as pb
@@ -80,6 +90,8 @@ class Table(AnyData):
     dropped: Integers
     group: str
     inputs: tuple[str, ...] = ()
+    units: Integers | None = None
+    unit: str | None = None
 
     @property
     def n(self) -> Integers:
@@ -196,12 +208,16 @@ class Table(AnyData):
         self, rows: Positions, n: Sequence[int] | Integers, levels: Iterable[Hashable]
     ) -> Self:
         """These rows, n of each of these data sets."""
+        units = self.units
+        if units is not None:
+            units = numbered(np.repeat(np.arange(len(n)), n), units[rows])
         return replace(
             self,
             levels=tuple(levels),
             offsets=np.concatenate([[0], np.cumsum(n)]).astype(np.int64),
             values=self.values[:, rows],
             dropped=np.zeros(len(n), dtype=np.int64),
+            units=units,
         )
 
     def _seen_alone(self) -> Self:
@@ -380,7 +396,7 @@ def in_order(
     can be.
     """
     rows = reading.rows()
-    codes, values, dropped = in_memory(rows)
+    codes, values, dropped, units = in_memory(rows)
     order = np.argsort(codes, kind="stable")
     levels, n = tuple(rows.levels), np.bincount(codes, minlength=len(rows.levels))
     made = np.ascontiguousarray(values[order].T)
@@ -405,8 +421,9 @@ def in_order(
             check_values(name, kind, made[k][there], codes[order][there], levels)
     offsets = np.concatenate([[0], np.cumsum(n)]).astype(np.int64)
     found = Table(
-        reading.names, kinds, tuple(categories), levels, offsets, made, dropped, rows.group
-    )
+        reading.names, kinds, tuple(categories), levels, offsets, made, dropped, rows.group,
+        units=None if units is None else units[order], unit=rows.unit,
+    )  # fmt: skip
     return found, order
 
 

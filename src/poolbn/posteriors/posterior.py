@@ -64,6 +64,7 @@ from poolbn.posteriors.families import (
 )
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, family_fits, name_of
+from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import ColumnKind
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted
@@ -491,7 +492,7 @@ class PosteriorInterrupted(PoolbnError, KeyboardInterrupt):
 def arc_posterior(
     source: object,
     *,
-    group: str | None = None,
+    group: Group = None,
     pooling: str | Choice | None = None,
     score: Kind | Score | None = None,
     max_parents: int | None = None,

@@ -70,7 +70,12 @@ def likely_groups(part: Part) -> list[str]:
     return sorted(found, key=found.__getitem__)
 
 
-def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) -> tuple[str, ...]:
+def choose(
+    parts: list[Part],
+    group: str | None,
+    columns: Iterable[str] | None,
+    unit: str | None = None,
+) -> tuple[str, ...]:
     """The names of the columns to keep, which every part has.
 
     What names of folders say is a column only for those who ask for it.
@@ -81,10 +86,11 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
         )
     first = parts[0]
     if columns is None:
-        warn_of_row_names(parts, group)
-    names = tuple(own_columns(first, group) if columns is None else columns)
-    if group in names:
-        raise DataError(f"column {group!r} is both group and in columns; take it out of columns")
+        warn_of_row_names(parts, group, unit)
+    names = tuple(own_columns(first, group, unit) if columns is None else columns)
+    for name in (group, unit):
+        if name is not None and name in names:
+            raise DataError(f"column {name!r} is both group and in columns; take it out of columns")
     if not names:
         raise DataError("no columns are chosen" if columns is not None else "no columns to use")
     chosen = Counter(names)
@@ -95,7 +101,7 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
         absent = [c for c in names if c not in part.types]
         if absent and (len(parts) == 1 or columns is not None):
             raise DataError(f"no column {absent[0]!r}{part.origin}{nearest(absent[0], part.types)}")
-        extra = [c for c in own_columns(part, group) if c not in chosen]
+        extra = [c for c in own_columns(part, group, unit) if c not in chosen]
         if columns is None and (absent or extra):
             raise DataError(
                 f"the columns{part.origin} differ from those{first.origin}: "
@@ -105,24 +111,24 @@ def choose(parts: list[Part], group: str | None, columns: Iterable[str] | None) 
                     if which
                 )
                 + "; ",
-                *_common(parts, group),
+                *_common(parts, group, unit),
             )
     return names
 
 
-def _common(parts: list[Part], group: str | None) -> tuple[MessagePart, ...]:
+def _common(parts: list[Part], *groups: str | None) -> tuple[MessagePart, ...]:
     """How to choose the columns that all have."""
-    every = [set(own_columns(part, group)) for part in parts]
-    common = [c for c in own_columns(parts[0], group) if all(c in own for own in every)]
+    every = [set(own_columns(part, *groups)) for part in parts]
+    common = [c for c in own_columns(parts[0], *groups) if all(c in own for own in every)]
     if not common:
         return ("they have none in common, so read them one by one",)
     return "choose common ones with ", Option("columns", common)
 
 
-def own_columns(part: Part, group: str | None) -> list[str]:
-    """The columns of a part without `group`, row names, and what names of its folders say."""
+def own_columns(part: Part, *groups: str | None) -> list[str]:
+    """The columns of a part without `groups`, row names, and what names of its folders say."""
     said = dict(part.keys)
-    not_used = {group, row_names(part)}
+    not_used = {*groups, row_names(part)}
     return [column for column in part.types if column not in not_used and column not in said]
 
 
@@ -132,10 +138,10 @@ def row_names(part: Part) -> str | None:
     return first if first is not None and _ROW_NAMES.fullmatch(first) else None
 
 
-def warn_of_row_names(parts: list[Part], group: str | None) -> None:
+def warn_of_row_names(parts: list[Part], *groups: str | None) -> None:
     """Warn of the column that is left out for its name."""
     name = row_names(parts[0])
-    if name is None or name == group:
+    if name is None or name in groups:
         return
     first = f"the first column{parts[0].origin}, {name!r}"
     what = f"{first}, is left out: it is called as row names are"
@@ -149,6 +155,7 @@ def check_types(
     remedy: str | None = None,
     *,
     chosen: bool = False,
+    unit: str | None = None,
 ) -> None:
     """Raise when a column is not numeric.
 
@@ -158,7 +165,7 @@ def check_types(
     for column in names:
         if not part.types[column]:
             continue
-        numeric = [c for c in own_columns(part, group) if not part.types[c]]
+        numeric = [c for c in own_columns(part, group, unit) if not part.types[c]]
         others: list[MessagePart] = ["choose ", Option("columns", numeric)]
         out: list[MessagePart] = [left_out(column)]
         raise DataError(

@@ -17,7 +17,7 @@ from poolbn.arrays import Floats, Integers
 from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
-from poolbn.tables.grouping import DATA_SET, Group, grouped_by
+from poolbn.tables.grouping import DATA_SET, Group, grouped_by, nested
 from poolbn.tables.kinds import ColumnKind, Levels, column_kinds, has_levels
 from poolbn.tables.labels import Spellings
 from poolbn.tables.missing import (
@@ -53,6 +53,9 @@ class Batch:
     dropped: Integers  # codes of the rows left out because a cell is missing
     # which cells are missing, as words (W, B) of `tables.missing.Scan`, or None if none is.
     missing: Integers | None = None
+    # for each row the number of its unit's name, as these appear, (B,); the same name in two data
+    # sets is two units. None where there are no units
+    units: Integers | None = None
 
     @property
     def values(self) -> Floats:
@@ -71,6 +74,7 @@ class Rows:
     tally: Tally  # what was missing so far
     # what the codes of discrete columns mean, as far as they were met
     categories: Mapping[str, Levels] = field(default_factory=dict)
+    unit: str | None = None  # the column that says which unit of its data set a row is of
 
 
 @dataclass(frozen=True)
@@ -82,6 +86,12 @@ class Reading:
     group: str | None  # the column that says which data set a row came from; None: each part is one
     missing: Missing  # whether rows with a missing cell are an error, left out, or kept
     discrete: frozenset[str] = frozenset()  # columns that hold levels, which are read as codes
+    unit: str | None = None  # the column that says which unit of its data set a row is of
+
+    @property
+    def read_names(self) -> tuple[str, ...]:
+        """The columns in which a cell may be missing: the chosen ones, and that of the units."""
+        return self.names if self.unit is None else (*self.names, self.unit)
 
     @property
     def origin(self) -> str:
@@ -99,12 +109,13 @@ class Reading:
         """
         levels: list[Hashable] = []
         rows = batch_rows or max(1024, _CELLS // len(self.names))
-        tally = Tally(np.zeros(len(self.names), dtype=np.int64))
+        tally = Tally(np.zeros(len(self.read_names), dtype=np.int64))
         categories = {name: Levels() for name in self.names if name in self.discrete}
         batches = _batches(self, rows, levels, tally, categories, lenient=lenient)
         if batch_rows is None:
             batches = _joined(batches, min(rows, _ROWS))
-        return Rows(self.names, self.group or DATA_SET, levels, batches, tally, categories)
+        group = self.group or DATA_SET
+        return Rows(self.names, group, levels, batches, tally, categories, self.unit)
 
 
 def read(
@@ -136,7 +147,7 @@ def prepare(
     reading = opened(source, group, columns, missing, name)
     numbers = [column for column in reading.names if column not in discrete]
     for part in reading.parts:
-        check_types(part, numbers, reading.group, chosen=columns is not None)
+        check_types(part, numbers, reading.group, chosen=columns is not None, unit=reading.unit)
     return replace(reading, discrete=discrete)
 
 
@@ -167,13 +178,15 @@ def opened(
     """With the columns chosen, whatever they hold; arguments are as for `prepare`."""
     check_option("missing", missing, get_args(Missing))
     parts = as_parts(source)
+    group, unit = nested(source, parts, group)
     if group is not None and not isinstance(group, str):
         parts, group = grouped_by(source, parts, group)
     if name is not None:
         parts = [sources.constant(part, {DATA_SET: name}, {DATA_SET: "text"}) for part in parts]
         group = DATA_SET
     check_group(parts, group)
-    return Reading(tuple(parts), choose(parts, group, columns), group, missing)
+    chosen = choose(parts, group, columns, unit)
+    return Reading(tuple(parts), chosen, group, missing, unit=unit)
 
 
 def as_parts(source: object) -> list[Part]:
@@ -205,7 +218,8 @@ def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
     for part in plan.parts:
         start = 1
         labels: list[Any] = []
-        for piece in part.pieces(sources.Wanted(plan.names, plan.group, rows, plan.discrete)):
+        coded = plan.discrete if plan.unit is None else plan.discrete | {plan.unit}
+        for piece in part.pieces(sources.Wanted(plan.read_names, plan.group, rows, coded)):
             yield part, start, piece
             start += len(piece.keys)
             if len(plan.parts) > 1:
@@ -225,6 +239,7 @@ def _batches(
     lenient: bool,
 ) -> Generator[Batch]:
     index: dict[Hashable, int] = {}
+    unit_names: dict[Hashable, int] = {}
     kept = np.zeros(0, dtype=np.int64)
     nothing = packed(np.ones((1, len(plan.names)), dtype=bool))  # of a row that lacks all
     pieces, before = _pieces(plan, rows), plan.parts[0]
@@ -246,33 +261,43 @@ def _batches(
         levels.extend(islice(index, len(levels), None))
         columns = [
             categories[name].codes(column, piece.coded[name]) if name in categories else column
-            for name, column in zip(plan.names, piece.columns, strict=True)
+            for name, column in zip(plan.names, piece.columns, strict=False)
         ]
+        units = None if plan.unit is None else _units(piece, plan.unit, unit_names, part.origin)
+        lacking = [] if units is None else [np.where(units < 0, np.nan, 0.0)]
         dropped, missing = codes[:0], None
-        if (codes < 0).any() or not all(map(_surely_finite, columns)):
+        if (codes < 0).any() or not all(map(_surely_finite, [*columns, *lacking])):
             where = _where(plan, part.origin, start, codes, levels)
-            found = Scan.of(columns)
+            found = Scan.of([*columns, *lacking])
             if found.infinite:
                 check_finite(np.column_stack(columns), where, "make it missing and use ", DROP)
-            missing = found.words
+            missing = found.words[: len(nothing)]
             bad = tally.add(found, codes, where)
             if plan.missing == "em":
                 bad = (codes < 0) | (missing == nothing).all(axis=0)
+                bad = bad if units is None else bad | (units < 0)
             dropped = codes[bad & (codes >= 0)]
             if bad.any():
                 codes, columns = codes[~bad], [column[~bad] for column in columns]
+                units = None if units is None else units[~bad]
                 missing = missing[:, ~bad]
             missing = missing if missing.any() else None
         kept = np.pad(kept, (0, len(levels) - len(kept)))
         kept += np.bincount(codes, minlength=len(levels))
         # With missing="error" the rest is read to count all that is missing, for the message.
         if tally.rows == 0 or plan.missing != "error":
-            yield Batch(codes, columns, dropped, missing)
+            yield Batch(codes, columns, dropped, missing, units)
     finish(before)
     if plan.missing == "error":
-        check_missing(tally, plan.names, plan.group)
+        check_missing(tally, plan.read_names, plan.group)
     if not lenient:
-        check_left(kept, levels, tally.rows, f" ({tally.counts(plan.names, plan.group)})")
+        check_left(kept, levels, tally.rows, f" ({tally.counts(plan.read_names, plan.group)})")
+
+
+def _units(piece: Piece, unit: str, index: dict[Hashable, int], origin: str) -> Integers:
+    """The number of each row's unit in `index`, which grows by first appearance; -1: missing."""
+    keys = np.nan_to_num(piece.columns[-1], nan=-1.0).astype(np.int64)
+    return encode(replace(piece, keys=keys, labels=piece.coded[unit].labels), index, unit, origin)
 
 
 def encode(piece: Piece, index: dict[Hashable, int], group: str | None, origin: str) -> Integers:
@@ -314,7 +339,7 @@ def _where(
     """Puts a cell of a batch that begins with row `start` in words; column -1 is `group`."""
 
     def words(row: int, column: int) -> str:
-        name = plan.group if column < 0 else plan.names[column]
+        name = plan.group if column < 0 else plan.read_names[column]
         known = f" (data set {levels[codes[row]]!r})" if codes[row] >= 0 else ""
         return f"row {start + row}{origin}{known} in column {name!r}"
 
@@ -332,7 +357,8 @@ def _joined(batches: Generator[Batch], least: int) -> Generator[Batch]:
             none = (no_words(len(columns), len(b.codes)) for b in held)
             words = [z if b.missing is None else b.missing for b, z in zip(held, none, strict=True)]
             missing = np.concatenate(words, axis=1)
-        return Batch(codes, columns, dropped, missing)
+        units = [b.units for b in held if b.units is not None]
+        return Batch(codes, columns, dropped, missing, np.concatenate(units) if units else None)
 
     held: list[Batch] = []
     for batch in batches:

@@ -1,4 +1,8 @@
-"""Data sets that the user has beside the table: a label for each row, in place of a column."""
+"""Data sets, and units inside them: what `group` names.
+
+It is a column, or two columns, data sets and the units inside them, or a label for each row, which
+the user has beside the table.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,10 @@ import numpy as np
 
 from poolbn.arguments import Argument
 from poolbn.arrays import Integers
-from poolbn.errors import DataError, InPython
+from poolbn.errors import GROUP, DataError, InPython, nearest
+from poolbn.findings import FindingKind, tell
 from poolbn.tables.sources import Part, Piece, Wanted, in_words, is_dask, unhashable
+from poolbn.wording import counted
 
 Group = str | Iterable[Hashable] | None
 
@@ -25,9 +31,64 @@ def _are_labels(value: object) -> bool:
 
 
 GROUP_KIND = Argument(
-    "the name of a column, or a list or Series with the data set of each row",
+    "the name of a column, a list of two columns (units inside data sets), or a list or Series "
+    "with the data set of each row",
     lambda value: isinstance(value, str) or _are_labels(value),
 )
+
+
+def nested(source: object, parts: list[Part], group: Any) -> tuple[Any, str | None]:
+    """What says the data sets, and the column that says the units inside them, if there is one.
+
+    A list or tuple of two texts, of which one at least is a column, names both, the outer first;
+    None as the outer one stands for the frames or files themselves.
+    """
+    if not isinstance(group, list | tuple) or len(group) != 2:
+        return group, None
+    outer, unit = group
+    known = {column for part in parts for column in part.types}
+    if not isinstance(unit, str) or not (outer is None or isinstance(outer, str)):
+        return group, None
+    if outer not in known and unit not in known:
+        return group, None
+    if len(parts) == 1 and hasattr(source, "__len__") and len(source) == 2:
+        raise DataError(
+            f"group={list(group)!r} could be columns, with units inside data sets, or the labels "
+            "of the two rows; for labels give a Series, and units need more rows than two"
+        )
+    if outer == unit:
+        raise DataError(
+            f"group names column {unit!r} twice; give the column of the data sets and then that "
+            "of the units inside them"
+        )
+    for part in parts:
+        if unit not in part.types:
+            raise DataError(f"no column {unit!r}{part.origin}{nearest(unit, part.types)}")
+    return outer, unit
+
+
+def check_no_units(unit: str | None, what: str) -> None:
+    """Raise where units inside data sets are given to what does not use them."""
+    if unit is not None:
+        raise DataError(
+            f"{what} does not use units inside data sets, and {unit!r} says units; name the column "
+            "of the data sets alone with ",
+            GROUP,
+        )
+
+
+def tell_shared(unit: str, shared: int) -> None:
+    """Warn of names of units that occur in several data sets."""
+    if shared:
+        names = f"{counted(shared, 'name')} of {unit!r} {'occurs' if shared == 1 else 'occur'}"
+        what = f"{names} in more than one data set, and each is taken for a unit of its own there"
+        remedy = "if a unit moved between data sets, keep its rows of one of them"
+        tell(FindingKind.SHARED_UNITS, what, remedy, (unit,), shared)
+
+
+def columns_in(source: object, parts: list[Part], group: Any) -> tuple[str, ...]:
+    """The columns that `group` names, which are not columns of the network."""
+    return tuple(name for name in nested(source, parts, group) if isinstance(name, str))
 
 
 def grouped_by(source: object, parts: list[Part], group: Any) -> tuple[list[Part], str]:
