@@ -66,7 +66,7 @@ def work_space(model: ModuleType, n: np.ndarray, q: int, random: int, reml: bool
     buffer, more = work.rooms(len(n), q, reml, work.shapes, model.shapes)
     buffer[:], more[:] = np.nan, np.nan
     perm, totals = np.arange(q), np.empty(4)
-    return work.Space(buffer, more, perm, n, totals, len(n), q, random, reml)
+    return work.Space(buffer, more, perm, n, totals, len(n), q, random, reml, n)
 
 
 @cache

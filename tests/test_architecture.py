@@ -31,7 +31,8 @@ ORDER = {
     "datasets": [],
     "kernels": [
         "compile_cache", "compile_units", "lanes", "linalg", "cutting", "elementary", "moments",
-        "regress", "sweeps", "work", "deviance", "bounds", "steps", "optimise", "shared", "screens",
+        "unit_sums", "regress", "sweeps", "work", "units", "deviance", "bounds", "steps",
+        "optimise", "shared", "screens",
         "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
         "polya", "rows", "glm", "laplace", "quasinewton", "quadrature", "within", "integrals",
         "tails", "independence", "separators", "shrinking", "slopes", "subsets", "orders",
@@ -43,8 +44,8 @@ ORDER = {
         "grouping", "columns", "kinds", "missing", "data", "cells",
     ],
     "moments": [
-        "facts", "sums", "indicators", "patterns", "em", "statsfile", "cases", "groupstats",
-        "patternstats", "data", "cellstats", "reading", "table", "standardised",
+        "facts", "sums", "units", "indicators", "patterns", "em", "statsfile", "cases",
+        "groupstats", "patternstats", "data", "cellstats", "reading", "table", "standardised",
         "checks", "looking",
     ],
     "graph": ["pairs", "equivalence", "grammars", "formats", "separation", "dag", "constraints"],

@@ -624,7 +624,7 @@ TABLE = [
     Bad("other JSON", saved_net(lambda whole: b'{"a": 1}'), FileError,
         ("not a network of poolbn", "Network.save")),
     Bad("JSON list", saved_net(lambda whole: b"[1]"), FileError, ("not a network of poolbn",)),
-    Bad("newer network", tampered("version", to=6), FileError, ("version 6", "update poolbn")),
+    Bad("newer network", tampered("version", to=7), FileError, ("version 7", "update poolbn")),
     Bad("older network", tampered("version", to=1), FileError,
         ("version 1", "reads 2, 4, 5", "learn and save it anew")),
     Bad("wrong shape", tampered("fits", "y", "coef", to=[[1.0, 2.0]]), FileError,

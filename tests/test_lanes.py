@@ -87,7 +87,7 @@ def test_buffers_have_room_for_all_that_is_cut_from_them(F: int, most: int, reml
                 (apart, separate.carve_apart, separate.shapes),
             ):
                 n = np.ones(F)
-                s = work.Space(buffer, whole, np.arange(q), n, n, F, q, r, reml)
+                s = work.Space(buffer, whole, np.arange(q), n, n, F, q, r, reml, n)
                 cut = carve(s)
                 assert [part.shape for part in cut] == shapes(s)
                 whole[:] = 0

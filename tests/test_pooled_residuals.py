@@ -128,7 +128,7 @@ def test_derivatives_are_those_of_finite_differences(k: int, random: int, tau: f
     w, p = _work.carve(s), _pooled.carve_pool(s)
     p.data[:] = 0
     parents = np.array([data.names.index("x1"), data.names.index("x2")])
-    _kernels.compress(s, data.mean, data.scatter, data.names.index("y"), parents)
+    _kernels.compress(s, data.mean, data.scatter, data.names.index("y"), parents, False)
     rng = np.random.default_rng(k)
     s.perm[:random] = rng.permutation(random)
     L = np.zeros((random, random))

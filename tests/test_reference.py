@@ -182,7 +182,7 @@ def kernel(model, random: int, reml: bool = False):
     s = work_space(model, data.n, 3, random, reml)
     w = work.carve(s)
     parents = np.array([data.names.index("x1"), data.names.index("x2")])
-    deviance.compress(s, data.mean, data.scatter, data.names.index("y"), parents)
+    deviance.compress(s, data.mean, data.scatter, data.names.index("y"), parents, False)
     model.prepare(s, data.scatter, data.names.index("y"), 0.0)
     R, r = w.R.transpose(2, 0, 1)[:4], w.r[0].T[:4]
     squares = np.einsum("ji,ji->j", r, r) + w.rho[0, 0, :4]

@@ -310,7 +310,7 @@ def test_derivatives_are_those_of_finite_differences(seed: int, k: int, random: 
         data.names.index("y"),
         np.array([data.names.index("x1"), data.names.index("x2")]),
     )
-    _kernels.compress(s, data.mean, data.scatter, child, parents)
+    _kernels.compress(s, data.mean, data.scatter, child, parents, False)
     p.R[:], p.r[:] = w.R, w.r
     rng = np.random.default_rng(seed)
     s.perm[:random] = rng.permutation(random)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from poolbn.constants import CONVERGED
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, cube, entry, integers, jit, matrix, vector
+from poolbn.kernels.optimise import FRESH
 from poolbn.kernels.screens import screen
 from poolbn.kernels.shared import fit_one
 from poolbn.kernels.work import Space
@@ -123,9 +124,9 @@ def look(
         child = children[m]
         pa = parents[offsets[m] : offsets[m + 1]]
         q = pa.shape[0] + 1
-        s = Space(buffer, nothing, perm, n, totals, F, q, q - without[m], False)
+        s = Space(buffer, nothing, perm, n, totals, F, q, q - without[m], False, n)
         deviance, rank, code = fit_one(
-            s, mean, scatter, child, pa, 0.0, starts, near, tolerance, False
+            s, mean, scatter, child, pa, 0.0, starts, near, tolerance, False, FRESH, 0
         )
         score = -0.5 * (deviance + units[m]) - charges[m, 1, 1]
         screened = loss > 0.0 and code == CONVERGED and without[m] == 0
@@ -143,9 +144,20 @@ def look(
             if screened and vary[x] and step > 0 and small:
                 values[m, x] = score - loss
                 continue
-            s = Space(buffer, nothing, perm, n, totals, F, count + 1, count + 1, False)
+            s = Space(buffer, nothing, perm, n, totals, F, count + 1, count + 1, False, n)
             least, _, _ = fit_one(  # a bound: there are no starts
-                s, mean, scatter, child, others[:count], 0.0, starts[:0], near, tolerance, False
+                s,
+                mean,
+                scatter,
+                child,
+                others[:count],
+                0.0,
+                starts[:0],
+                near,
+                tolerance,
+                False,
+                FRESH,
+                0,
             )
             values[m, x] = -0.5 * (least + units[m])
             values[m, x] -= charges[m, 1 + step, 1 + step if vary[x] else 1]
@@ -160,9 +172,20 @@ def look(
             count = _toggle(pa, x, ranks, others)
             step = 1 if count == q else -1
             fixed = without[m] + (0 if vary[x] else step)
-            s = Space(buffer, nothing, perm, n, totals, F, count + 1, count + 1 - fixed, False)
+            s = Space(buffer, nothing, perm, n, totals, F, count + 1, count + 1 - fixed, False, n)
             deviance, rank, code = fit_one(
-                s, mean, scatter, child, others[:count], 0.0, starts, near, tolerance, False
+                s,
+                mean,
+                scatter,
+                child,
+                others[:count],
+                0.0,
+                starts,
+                near,
+                tolerance,
+                False,
+                FRESH,
+                0,
             )
             values[m, x] = -0.5 * (deviance + units[m])
             values[m, x] -= charges[m, 1 + step, 1 + step if vary[x] else 1]

@@ -51,9 +51,13 @@ from poolbn.kernels.linalg import (
 from poolbn.kernels.work import DF, RHO, Space, Work, carve, inline, space
 
 
-@unit(numba.int64, space, matrix, cube, numba.int64, integers)
-def compress(s: Space, mean: Floats, scatter: Floats, child: int, parents: Integers) -> int:
+@unit(numba.int64, space, matrix, cube, numba.int64, integers, numba.boolean)
+def compress(
+    s: Space, mean: Floats, scatter: Floats, child: int, parents: Integers, again: bool
+) -> int:
     """Pseudo rows R, r in the combined columns Z B^-1, rho and its total, from standardised sums.
+
+    `again` keeps B as it was for others.
 
     Returns:
         A code: CONVERGED, or DEPENDENT + a for column a.
@@ -68,7 +72,7 @@ def compress(s: Space, mean: Floats, scatter: Floats, child: int, parents: Integ
             fill(R, i, a, 0.0)
     rho = 0.0
     for j in range(F):
-        root = math.sqrt(n[j])
+        root = math.sqrt(s.weight[j])
         R[0, 0, j] = root
         w.r[0, 0, j] = root * mean[j, child]
         for k in range(1, q):
@@ -78,14 +82,14 @@ def compress(s: Space, mean: Floats, scatter: Floats, child: int, parents: Integ
         rho += rss
     s.totals[RHO] = rho
     s.totals[DF] = n.sum() - (q if s.reml else 0)
-    for a in range(q):
+    for a in range(q if not again else 0):
         for b in range(a, q):
             v = 0.0
             for i in range(a + 1):
                 v += dot(R, i, a, R, i, b)
             B[b, a] = 0.0
             B[a, b] = v / F
-    for a in range(q):
+    for a in range(q if not again else 0):
         v = B[a, a]
         for i in range(a):
             v -= B[i, a] * B[i, a]

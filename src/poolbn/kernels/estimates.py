@@ -102,7 +102,9 @@ def estimates(
             of a data set's own random effects, (F,).
     """
     F, q = n.shape[0], parents.shape[0] + 1
-    w = carve(Space(buffer, buffer, place, n, n, F, q, r, reml))  # the order of pivots is not read
+    w = carve(
+        Space(buffer, buffer, place, n, n, F, q, r, reml, n)
+    )  # the order of pivots is not read
     B, L, M = w.B, w.best, w.D
     # Combined columns are Z B^-1, Z standardised: coefficients are B^-1 times the fit's, then those
     # of columns in their own units.

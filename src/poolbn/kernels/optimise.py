@@ -43,6 +43,7 @@ from poolbn.kernels.linalg import (
     matrix,
     solve,
     unit,
+    vector,
 )
 from poolbn.kernels.steps import (
     copy,
@@ -54,6 +55,17 @@ from poolbn.kernels.steps import (
     way_out,
     widen,
 )
+from poolbn.kernels.units import (
+    H,
+    Units,
+    advance,
+    begin,
+    curvature,
+    first_t,
+    typical,
+    whiten_units,
+)
+from poolbn.kernels.units import arguments as units_arguments
 from poolbn.kernels.work import DF, Result, Space, Work, arguments, carve, inline
 from poolbn.kernels.work import space as of_space
 
@@ -69,6 +81,9 @@ _ROUNDING = 1e-10  # what a deviance may rise by without being worse
 # Steps that `evaluate` makes. Numpy's integers: numba would compile it again for each literal.
 _steps: Any = np.arange(4)
 NO_STEP, ONE_STEP, TWO_STEPS, THREE_STEPS = _steps
+FRESH, REFIT, REVALUE = range(3)  # see `_fit_one`
+_TOLERANCE_OF_T = 1e-8  # of the deviance
+_AWAY = 0.3  # in x, see `units`: the best of some starts may be another one
 
 
 # The residual model: a module whose functions the templates below call. `minimiser` fills it in.
@@ -265,15 +280,20 @@ def _fit_one(
     near: float,
     tolerance: float,
     polish: bool,
+    how: int,
+    known: int,
 ) -> tuple[float, int, int]:
     """Fit one family: its deviance, inf where there is none, the rank of D, and a code.
+
+    `how` is FRESH, or the family was fitted before, with other statistics, and D had the `known`
+    rank: REFIT starts there, REVALUE says the deviance there.
 
     Without starts the deviance is its lower bound. `least` is the least residual variance of the
     child, where each data set has its own. Where f is within `near` of its lower bound, for each
     rank of D and two more, no further start is tried. w.best and w.y_best are those of the fit.
     """
     w = carve(s)
-    code: int = compress(s, mean, scatter, child, parents)
+    code: int = compress(s, mean, scatter, child, parents, how != FRESH)
     if code != CONVERGED:
         return np.inf, 0, code
     lowest, constant, exists = model.prepare(s, scatter, child, least)
@@ -281,11 +301,19 @@ def _fit_one(
         return lowest + constant, 0, CONVERGED
     if not exists:
         return np.inf, 0, DETERMINED
+    if how == REVALUE:
+        copy(w.y_best, w.y)
+        return model.evaluate(s, w.best, known, NO_STEP) + constant, known, CONVERGED
     deviance, rank = lowest, 0
     for i in range(starts.shape[0]):
-        if i > 0 and deviance < lowest + near * (rank + 2):
+        if i > 0 and (how == REFIT or deviance < lowest + near * (rank + 2)):
             break
-        k = _start(s, w, starts[i], polish)
+        if how == REFIT:
+            copy_columns(w.best, w.L, known)
+            copy(w.y_best, w.y)
+            k = known
+        else:
+            k = _start(s, w, starts[i], polish)
         f, k, converged = _minimise(s, w, k, tolerance, polish)
         if i == 0 or f < deviance - _ROUNDING:
             deviance, rank = f, k
@@ -297,6 +325,7 @@ def _fit_one(
 
 def _fit(
     n: Floats,
+    weight: Floats,
     mean: Floats,
     scatter: Floats,
     children: Integers,
@@ -322,7 +351,8 @@ def _fit(
 ) -> None:
     """Fit each family, children[m] given parents[offsets[m] : offsets[m + 1]], from starts (S, 3).
 
-    See `_fit_one`. The last without[m] parents have no random effects; the intercept always has.
+    See `_fit_one`. Data sets have n rows, and their intercepts weigh as much as `weight` of these,
+    (F,) each. The last without[m] parents have no random effects; the intercept always has.
     `least` is that of each column (N,). The last six are a `Result` to fill.
     """
     result = Result(deviance, rank, code, residual, squares, uneven)
@@ -333,10 +363,10 @@ def _fit(
         q = pa.shape[0] + 1
         s = Space(
             buffer, more, perm, n, totals, F, q,
-            q - without[family], reml,
+            q - without[family], reml, weight,
         )  # fmt: skip
         deviance[family], rank[family], code[family] = fit_one(
-            s, mean, scatter, child, pa, least[child], starts, near, tolerance, polish
+            s, mean, scatter, child, pa, least[child], starts, near, tolerance, polish, FRESH, 0
         )
         if code[family] >= DETERMINED or starts.shape[0] == 0:
             continue
@@ -350,12 +380,137 @@ def _fit(
             model.leave(s, result)
 
 
+def _fit_units(
+    mean: Floats,
+    scatter: Floats,
+    data_set: Integers,
+    size: Floats,
+    count: Floats,
+    sums: Floats,
+    squares: Floats,
+    weight: Floats,
+    own_mean: Floats,
+    own_scatter: Floats,
+    inside: bool,
+    n: Floats,
+    children: Integers,
+    offsets: Integers,
+    parents: Integers,
+    without: Integers,
+    least: Floats,
+    reml: bool,
+    starts: Floats,
+    near: float,
+    tolerance: float,
+    buffer: Floats,
+    more: Floats,
+    perm: Integers,
+    totals: Floats,
+    index: Integers,
+    z: Floats,
+    deviance: Floats,
+    ratio: Floats,
+    code: Integers,
+    uneven: Floats,
+) -> None:
+    """Fit each family with an intercept for each unit inside data sets, of variance t sigma^2.
+
+    The first eleven are `units.Units`, the next as for `_fit`; index is 0, 1, ..., (q,), z work
+    space, (5,); `ratio` gets t, (M,). The fit at a t starts where that before ended, and where t
+    came far there is another one from all starts.
+    """
+    u = Units(
+        mean, scatter, data_set, size, count, sums, squares, weight, own_mean, own_scatter, inside
+    )
+    typical_size = typical(u)
+    for family in range(children.shape[0]):
+        pa = parents[offsets[family] : offsets[family + 1]]
+        child = children[family]
+        p = pa.shape[0]
+        s = Space(
+            buffer, more, perm, n, totals, n.shape[0], p + 1, p + 1 - without[family], reml, weight
+        )
+        w = carve(s)
+        start = first_t(u, n, child, pa, w.S, w.C, w.beta)
+        begin(z, start, typical_size)
+        x, x_old, fresh, how, rank = z[0], z[0], z[0], FRESH, 0
+        while True:
+            x = z[0]
+            t = math.expm1(x) / typical_size
+            extra = whiten_units(u, t, child, pa, -1)
+            f, rank, code[family] = fit_one(
+                s,
+                own_mean,
+                own_scatter,
+                p,
+                index[:p],
+                least[child],
+                starts,
+                near,
+                tolerance,
+                False,
+                how,
+                rank,
+            )
+            deviance[family], ratio[family] = f + extra, t
+            if how == REFIT and not f < np.inf:
+                how = FRESH
+                continue
+            if start < 0.0 or not f < np.inf:
+                break
+            extra_after = whiten_units(u, math.expm1(x + H) / typical_size, child, pa, -1)
+            g, _, _ = fit_one(
+                s,
+                own_mean,
+                own_scatter,
+                p,
+                index[:p],
+                least[child],
+                starts,
+                near,
+                tolerance,
+                False,
+                REVALUE,
+                rank,
+            )
+            how = REFIT
+            slope = (g + extra_after - f - extra) / H
+            if advance(z, x_old, slope, curvature(u, t, -1), _TOLERANCE_OF_T):
+                if abs(x - fresh) < _AWAY:
+                    break
+                begin(z, t, typical_size)
+                fresh, how = x, FRESH
+            x_old = x
+        if uneven.shape[0] > 0 and code[family] < DETERMINED:
+            extra = whiten_units(u, ratio[family], child, pa, -1)
+            fit_one(
+                s,
+                own_mean,
+                own_scatter,
+                p,
+                index[:p],
+                least[child],
+                starts,
+                near,
+                tolerance,
+                False,
+                REVALUE,
+                rank,
+            )
+            uneven[family] = model.unevenness(s)
+
+
 fit_one: Any = None  # that of the model
+of_units: Any = (
+    *units_arguments, vector, integers, integers, integers, integers, vector, numba.boolean, matrix,
+    numba.float64, numba.float64, vector, vector, integers, vector, integers, vector, vector,
+    vector, integers, vector,
+)  # fmt: skip
 _fitted: Any = numba.types.Tuple((numba.float64, numba.int64, numba.int64))
 
 
-def minimiser(residuals: ModuleType) -> tuple[Any, Any]:
-    """Two functions of a residual model: the fit of one family, for kernels; the entry point.
+def minimiser(residuals: ModuleType) -> tuple[Any, Any, Any]:
+    """Functions of a residual model: the fit of one family, for kernels; the two entry points.
 
     The templates are copied with the model among their globals. Numba caches what is compiled
     beside the file that its code says it is from, under its name there: that of the model.
@@ -372,7 +527,8 @@ def minimiser(residuals: ModuleType) -> tuple[Any, Any]:
 
     one = unit(
         _fitted, of_space, matrix, cube, numba.int64, integers, numba.float64, matrix,
-        numba.float64, numba.float64, numba.boolean,
+        numba.float64, numba.float64, numba.boolean, numba.int64, numba.int64,
     )(copied(_fit_one, "fit_one"))  # fmt: skip
     space["fit_one"] = one
-    return one, entry(*arguments)(copied(_fit, "fit"))
+    with_units = entry(*of_units)(copied(_fit_units, "fit_units"))
+    return one, entry(*arguments)(copied(_fit, "fit")), with_units

@@ -416,4 +416,4 @@ def leave(s: Space, result: Result) -> None:
                 w.S[a, b] += c * w.P[a, b, j]
 
 
-fit_one, fit = minimiser(sys.modules[__name__])
+fit_one, fit, fit_units = minimiser(sys.modules[__name__])

@@ -316,4 +316,4 @@ def leave(s: Space, result: Result) -> None:
         put(w.e, 0, a, math.sqrt(unit), w.e, 0, a)
 
 
-fit_one, fit = minimiser(sys.modules[__name__])
+fit_one, fit, fit_units = minimiser(sys.modules[__name__])

@@ -119,4 +119,4 @@ def leave(s: Space, result: Result) -> None:
             result.squares[j] += w.rt[0, i, j] * w.rt[0, i, j]
 
 
-fit_one, fit = minimiser(sys.modules[__name__])
+fit_one, fit, fit_units = minimiser(sys.modules[__name__])

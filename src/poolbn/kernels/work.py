@@ -42,11 +42,13 @@ class Space(NamedTuple):
     q: int  # coefficients
     r: int  # those that are random
     reml: bool
+    # what intercepts weigh, (F,): the rows, or less where rows of a unit are alike, see `units`
+    weight: Floats
 
 
 # Numba's type of it.
 space: Any = numba.types.NamedTuple(
-    (vector, vector, integers, vector, vector, *[numba.int64] * 3, numba.boolean), Space
+    (vector, vector, integers, vector, vector, *[numba.int64] * 3, numba.boolean, vector), Space
 )
 
 
@@ -111,7 +113,9 @@ def rooms(F: int, q: int, reml: bool, *measures: Measure) -> list[Floats]:
 @cache
 def _ends(F: int, q: int, reml: bool, *measures: Measure) -> list[int]:
     nothing = np.empty(0)
-    s = Space(nothing, nothing, np.empty(0, dtype=np.int64), nothing, nothing, F, q, q, reml)
+    s = Space(
+        nothing, nothing, np.empty(0, dtype=np.int64), nothing, nothing, F, q, q, reml, nothing
+    )
     sizes = (sum(padded(math.prod(shape)) for shape in measure(s)) for measure in measures)
     return list(accumulate(sizes))
 
@@ -137,7 +141,7 @@ class Result(NamedTuple):
 # What the entry point of a residual model is called with, see `optimise`. The fields of a result
 # come one by one: numba takes ten microseconds to look at a tuple.
 arguments: Any = (
-    vector, matrix, cube, integers, integers, integers, integers, vector, numba.boolean, matrix,
-    numba.float64, numba.float64, numba.boolean, vector, vector, integers, vector,
+    vector, vector, matrix, cube, integers, integers, integers, integers, vector, numba.boolean,
+    matrix, numba.float64, numba.float64, numba.boolean, vector, vector, integers, vector,
     vector, integers, integers, vector, vector, vector,
 )  # fmt: skip

@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from poolbn.arguments import names_of
-from poolbn.arrays import Floats, Integers
+from poolbn.arrays import Flags, Floats, Integers
 from poolbn.errors import DataError, Option, left_out
 from poolbn.moments.cases import OnlySums, check_family, counts_in_words
 from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, Distinct, joined
 from poolbn.moments.patterns import Gaps
 from poolbn.moments.statsfile import Saved
 from poolbn.moments.sums import Sums
+from poolbn.moments.units import UnitSums, together
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import Spellings
 from poolbn.wording import counted, listed, noun_of, shortened, visible
@@ -169,6 +170,8 @@ class GroupStats(OnlySums):
             not known, as in statistics from files.
         filled: where cells were missing, what was observed; else None. Then means and scatter are
             expected ones, and do not add up: `patterns` do.
+        units: sums of units inside data sets; None where there are none. They add up as long as no
+            unit has rows in two parts.
 
     Examples:
         >>> import poolbn as pb
@@ -195,6 +198,7 @@ class GroupStats(OnlySums):
     inputs: tuple[str, ...] = ()
     cubes: Floats = field(default_factory=lambda: np.zeros(0))
     filled: Filled | None = None
+    units: UnitSums | None = None
 
     def __post_init__(self) -> None:
         if not self.facts:
@@ -236,7 +240,8 @@ class GroupStats(OnlySums):
         if self.patterns is not None:
             return self._completed(self.patterns.data_sets(at, levels))
         arrays = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
-        return replace(self, levels=tuple(levels), **arrays)
+        units = None if self.units is None else self.units.taken(at)
+        return replace(self, levels=tuple(levels), units=units, **arrays)
 
     def joined(self, alone: Sequence[int], name: Hashable) -> GroupStats:
         """These data sets apart, and all others as one, the last."""
@@ -284,6 +289,7 @@ class GroupStats(OnlySums):
             tuple(name for name in names if name in self.inputs),
             self.cubes[:, columns],
             self.filled and replace(self.filled, observed=self.filled.observed[:, columns]),
+            None if self.units is None else self.units.chosen(columns),
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:
@@ -310,11 +316,13 @@ class GroupStats(OnlySums):
         if not allow_small:
             check_size(self.levels, self.n)
             check_values(self, SMALLEST)
-        return saved_of(self)
+        if self.units is None or allow_small:
+            return saved_of(self)
+        return saved_of(replace(self, units=_shareable(self, self.units)))
 
     @classmethod
     def _of_saved(cls, saved: Saved) -> GroupStats:
-        return GroupStats(*saved[:-2])
+        return GroupStats(*saved[:9], units=saved.units)
 
     def __repr__(self) -> str:
         columns = f"columns: {visible(shortened(self.names, SHOWN))}"
@@ -364,8 +372,14 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
     facts = (NOTHING,) * len(first.names)
     index: dict[Hashable, int] = {}
     spellings = Spellings()
+    units: list[tuple[UnitSums, Integers, Floats]] = []
     for part in chain((first,), coming):
         spellings.add(part.levels)
+        if (part.units is None) != (first.units is None):
+            raise DataError(
+                "some of the statistics have units inside data sets and others do not; make all of "
+                "them with the same group"
+            )
         same = part if part.names == first.names else part.select(first.names)
         at = np.array([index.setdefault(v, len(index)) for v in same.levels], dtype=np.intp)
         sums = sums.grown(len(index))
@@ -374,8 +388,19 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
         some = slice(None) if same.n.all() else same.n > 0  # a file may have dropped rows only
         moments = (same.mean[some], same.scatter[some], same.cubes[some])
         sums.add(at[some], same.n[some], *moments)
+        if same.units is not None:
+            units.append((same.units, at, same.mean))
     whole = of_sums(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
-    return replace(whole, inputs=first.inputs)
+    return replace(whole, inputs=first.inputs, units=_units_of(units, whole.mean))
+
+
+def _units_of(parts: Sequence[tuple[UnitSums, Integers, Floats]], mean: Floats) -> UnitSums | None:
+    """Units of all parts; with each the data sets that its own are, and their means in it."""
+    if not parts:
+        return None
+    found = [part.moved(mean[at] - own) for part, at, own in parts]
+    places = [at for _, at, _ in parts]
+    return together(parts[0][0].name, found, places, mean.shape[1])
 
 
 def of_sums(
@@ -400,8 +425,36 @@ def of_sums(
 
 def saved_of(stats: GroupStats, gaps: Gaps | None = None) -> Saved:
     """What a file keeps."""
-    own: Any = {name: getattr(stats, name) for name in Saved._fields[:-2]}
-    return Saved(**own, gaps=gaps)
+    own: Any = {name: getattr(stats, name) for name in Saved._fields[:9]}
+    return Saved(**own, gaps=gaps, units=stats.units)
+
+
+def _shareable(stats: GroupStats, units: UnitSums) -> UnitSums:
+    """Units that are told of in groups of the fewest that may be; raises where there are fewer."""
+    few = units.in_data_sets(len(stats.levels)) < SMALLEST
+    if few.any():
+        level = stats.levels[int(few.argmax())]
+        raise DataError(
+            f"data set {level!r} has fewer than {SMALLEST} units ({units.name!r}), and sums of "
+            "few units reveal them; leave it out, merge data sets, or write them anyway with ",
+            Option("allow_small", True),
+        )
+    binary = [k for k, facts in enumerate(stats.facts) if facts.values and len(facts.values) == 2]
+    low = np.array([min(stats.facts[k].values or [0.0]) for k in binary])
+    high = np.array([max(stats.facts[k].values or [1.0]) for k in binary])
+
+    def told(some: UnitSums) -> Integers:
+        """Rows that have a value of a column with two, (C, 2 x columns)."""
+        rows = (some.count * some.size)[:, None]
+        above = some.sums[:, binary] + rows * (stats.mean[some.data_set][:, binary] - low)
+        upper = np.rint(above / (high - low)).astype(np.int64)
+        return np.hstack([upper, np.rint(rows).astype(np.int64) - upper])
+
+    def good(some: UnitSums) -> Flags:
+        rare = (told(some) > 0) & (told(some) < SMALLEST)
+        return np.asarray((some.count >= SMALLEST) & ~rare.any(axis=1))
+
+    return units.merged(good)
 
 
 def check_magnitude(names: Sequence[str], size: Floats) -> None:

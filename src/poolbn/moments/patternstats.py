@@ -380,6 +380,8 @@ class PatternStats(OnlySums):
         return [CompleteRows(float(n), mean, scatter) for n, mean, scatter in parts]
 
     def _to_save(self, *, allow_small: bool) -> Saved:
+        if self.known.units is not None and not self.has_gaps:
+            return self.known._to_save(allow_small=allow_small)
         if not allow_small:
             check_size(self.levels, self.n)
         made = self.coarsened(1 if allow_small else SMALLEST)

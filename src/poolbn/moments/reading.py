@@ -23,6 +23,7 @@ from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import Checkpoint, Saved
 from poolbn.moments.sums import Sums
+from poolbn.moments.units import UnitTally
 from poolbn.tables import data
 from poolbn.tables.data import Reading, Rows, prepare
 from poolbn.tables.grouping import GROUP_KIND, Group, check_no_units, tell_shared
@@ -360,7 +361,7 @@ def of_levels(
     make: Callable[[], CellStats] | None = None,
 ) -> CellStats:
     """The statistics of what `data.prepare_kinds` opened, where some columns are discrete."""
-    check_no_units(reading.unit, "pb.stats")
+    check_no_units(reading.unit, "pb.stats of discrete columns")
     if reading.missing == "em":
         raise OptionError(
             Option("missing", "em"), " is for continuous columns in sufficient statistics; learn "
@@ -407,7 +408,8 @@ def stats_of_numbers(
 
 def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
     """The statistics of what is to be read; with a checkpoint file by file."""
-    check_no_units(reading.unit, "pb.stats")
+    if checkpoint is not None or reading.missing == "em":
+        check_no_units(reading.unit, "a checkpoint" if reading.missing != "em" else "EM")
     if reading.missing == "em":
         return patterns(reading.rows()).completed()
     if checkpoint is None:
@@ -430,13 +432,21 @@ def accumulate(rows: data.Rows) -> GroupStats:
     """The statistics of rows without gaps that come in batches."""
     sums = Sums.zeros(0, len(rows.names))
     sums.facts = [NOTHING] * len(rows.names)
+    tally = None if rows.unit is None else UnitTally.of(rows.unit, len(rows.names))
     with closing(rows.batches) as batches:
         for batch in batches:
             sums = sums.grown(len(rows.levels))
             sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
             sums.add_rows(batch.codes, batch.columns)
+            if tally is not None and batch.units is not None:
+                mean = sums.mean[: len(rows.levels)]
+                tally.add(batch.codes, batch.units, batch.columns, mean)
     cut = sums.cut(len(rows.levels))
-    return of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
+    made = of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
+    if tally is None:
+        return made
+    tell_shared(tally.name, tally.shared)
+    return replace(made, units=tally.made(made.mean))
 
 
 class InMemory(NamedTuple):

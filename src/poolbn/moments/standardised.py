@@ -23,11 +23,13 @@ from poolbn.errors import DataError
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats, check_magnitude
 from poolbn.moments.indicators import spans
+from poolbn.moments.units import UnitSums
 
 _IMPUTATIONS = 20
 _MANY = 30  # families from which arrays are faster than lists
 _CHILD, _PARENTS = itemgetter(0), itemgetter(1)
 _OF_DATA_SETS = ("n", "mean", "scatter", "unmeasured")  # arrays (F, ...)
+_EXACTLY = 1e-10  # of a column's variance, which is rounding
 _FAR = 1e7  # SDs from 0: up to there, limits of predictions are right to 0.001 SD
 
 # A child and its parents, as positions in the names of the statistics.
@@ -67,6 +69,13 @@ class StandardisedStats:
     # whether these are deviations from the means of data sets, which have no levels; `n` is a row
     # less in each, as a mean takes one
     inside: bool = False
+    # sums of units inside data sets; None where there are none, or where they are whitened
+    units: UnitSums | None = None
+    # where rows of units are alike and are whitened: t of each data set, (F,), what intercepts
+    # weigh, (F,), and the logarithms of the determinants of the rows' covariances, (F,)
+    ratio: Floats | None = None
+    weight: Floats | None = None
+    log_determinant: Floats | None = None
 
     @cached_property
     def deviations(self) -> StandardisedStats:
@@ -78,6 +87,80 @@ class StandardisedStats:
         some = self._without(self.n < 2.0)
         made = replace(some, n=some.n - 1.0, mean=np.zeros_like(some.mean), inside=True)
         return replace(made, total=reduce(np.add, some.scatter))
+
+    @cached_property
+    def weights(self) -> Floats:
+        """What intercepts weigh, (F,): the rows, or less where rows of a unit are alike."""
+        return self.n if self.weight is None else self.weight
+
+    def whitened(self, ratio: Floats) -> StandardisedStats:
+        """Statistics as of rows that are independent, see `kernels.units`.
+
+        Args:
+            ratio: the variance between units over that of residuals in each data set, (F,).
+        """
+        of = self.units
+        assert of is not None
+        t, m = ratio[of.data_set], of.size.astype(np.float64)
+        F, N = self.mean.shape
+        weight = _in_sets(of, m / (1 + m * t), F)
+        log_determinant = _in_sets(of, np.log1p(m * t), F)
+        part = t / (1 + m * t)
+        shift, scatter = np.zeros((F, N)), self.scatter.copy()
+        np.add.at(shift, of.data_set, -(m * part)[:, None] * of.sums)
+        np.add.at(scatter, of.data_set, -part[:, None, None] * of.squares)
+        scatter -= shift[:, :, None] * shift[:, None, :] / weight[:, None, None]
+        mean = self.mean + shift / weight[:, None]
+        if self.inside:
+            rows = _in_sets(of, m, F)
+            mean, log_determinant = np.zeros_like(mean), log_determinant + np.log(weight / rows)
+        middle = weight @ mean / weight.sum()
+        mean -= middle
+        total = scatter.sum(axis=0) + np.einsum("j,ja,jb->ab", weight, mean, mean)
+        made = replace(
+            self, mean=mean, scatter=scatter, total=total, center=self.center + self.scale * middle,
+            units=None, ratio=ratio, weight=weight, log_determinant=log_determinant,
+        )  # fmt: skip
+        for name in ("order", "constant", "group_level", "mostly_constant"):  # facts of the rows
+            vars(made)[name] = getattr(self, name)
+        return made
+
+    @cached_property
+    def unit_level(self) -> Flags:
+        """Columns that describe units: they vary, but in no unit, (N,)."""
+        of = self.units
+        if of is None:
+            return np.zeros(len(self.names), dtype=bool)
+        between = np.einsum("caa->ca", of.squares) / of.size[:, None]
+        inside = np.einsum("jaa->a", self.scatter) - between.sum(axis=0)
+        varies = np.diagonal(self.total) > CONSTANT_TOLERANCE * self.rows
+        return np.asarray((inside <= _EXACTLY * self.rows) & varies & ~self.group_level)
+
+    @cached_property
+    def without_unit_level(self) -> StandardisedStats:
+        """The same, where no column counts as one that describes units."""
+        made = replace(self)
+        vars(made)["unit_level"] = np.zeros(len(self.names), dtype=bool)
+        return made
+
+    @cached_property
+    def of_units(self) -> StandardisedStats:
+        """Statistics of units' means: one row a unit."""
+        of = self.units
+        assert of is not None
+        F, N = self.mean.shape
+        m = of.size.astype(np.float64)
+        n = of.in_data_sets(F).astype(np.float64)
+        shift, scatter = np.zeros((F, N)), np.zeros((F, N, N))
+        np.add.at(shift, of.data_set, of.sums / m[:, None])
+        np.add.at(scatter, of.data_set, of.squares / (m**2)[:, None, None])
+        shift /= n[:, None]
+        scatter -= n[:, None, None] * shift[:, :, None] * shift[:, None, :]
+        mean = np.zeros_like(shift) if self.inside else self.mean + shift
+        less = 1.0 if self.inside else 0.0
+        made = replace(self, n=n - less, mean=mean, scatter=scatter, units=None)
+        out = n <= less
+        return made._without(out) if out.any() and not out.all() else _centred(made)
 
     @property
     def tells_inside(self) -> bool:
@@ -152,7 +235,9 @@ class StandardisedStats:
         key = out.tobytes()
         if key not in self._others:
             at = np.flatnonzero(~out)
-            arrays = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
+            arrays: dict[str, Any] = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
+            if self.units is not None:
+                arrays["units"] = self.units.taken(at)
             levels = tuple(self.levels[j] for j in at)
             self._others[key] = _centred(replace(self, levels=levels, **arrays))
         return self._others[key]
@@ -226,9 +311,23 @@ def _standardise(stats: GroupStats) -> StandardisedStats:
     least = np.array([(facts.resolution or 0.0) ** 2 / 12 for facts in stats.facts])
     units = np.zeros((N, N)), np.zeros(N), np.ones(N), least
     moments = n, stats.mean, scatter
-    made = _centred(StandardisedStats(stats.names, stats.levels, *moments, *units, unmeasured))
+    made = _centred(
+        StandardisedStats(
+            stats.names, stats.levels, *moments, *units, unmeasured, units=_repeated(stats.units)
+        )
+    )
     check_magnitude(stats.names, np.where(made.total.diagonal() > 0, made.scale, 0.0))
     return made
+
+
+def _in_sets(units: UnitSums, values: Floats, data_sets: int) -> Floats:
+    """The sum over units of each data set, (F,), of what those of a kind have, (C,)."""
+    return np.bincount(units.data_set, units.count * values, data_sets).astype(np.float64)
+
+
+def _repeated(units: UnitSums | None) -> UnitSums | None:
+    """Units, if any has several rows: else a variance between them is one between rows."""
+    return None if units is None or (units.size == 1).all() else units
 
 
 def check_digits(data: StandardisedStats) -> None:
@@ -263,7 +362,9 @@ def _centred(of: StandardisedStats) -> StandardisedStats:
     parts = (S + k * np.outer(m, m) for S, k, m in zip(scatter, n, mean, strict=True))
     total = reduce(np.add, parts)
     center, scale, least = of.center + of.scale * middle, of.scale * sd, of.least / sd**2
-    own = {"center": center, "scale": scale, "least": least}
+    own: dict[str, Any] = {"center": center, "scale": scale, "least": least}
+    if of.units is not None:
+        own["units"] = of.units.scaled(sd)
     return replace(of, mean=mean, scatter=scatter, total=total, **own)
 
 
@@ -325,6 +426,25 @@ def units(data: StandardisedStats, packed: Packed, reml: bool) -> Floats:
     family = np.repeat(np.arange(len(sizes)), sizes)
     of_parents = np.bincount(family, data.log_scale[packed.parents], len(sizes))
     return np.asarray(2 * (data.rows - 1 - sizes) * of_child + 2 * of_parents)
+
+
+def unit_arrays(data: StandardisedStats, q: int) -> tuple[Any, ...]:
+    """What `kernels.units.Units` is made of, for families of up to q columns."""
+    F, of = len(data.n), data.units
+    assert of is not None
+    room = np.empty(F), np.empty((F, q + 1)), np.empty((F, q, q))
+    size, count = of.size.astype(np.float64), of.count.astype(np.float64)
+    return (
+        data.mean,
+        data.scatter,
+        of.data_set,
+        size,
+        count,
+        of.sums,
+        of.squares,
+        *room,
+        data.inside,
+    )
 
 
 def to_units(data: StandardisedStats, parents: Sequence[int]) -> Floats:

@@ -12,6 +12,11 @@ The section `levels` is JSON: all columns, the levels of each, and which have a 
 that stands for several. `cells` has a row of whole numbers for each configuration of all discrete
 columns that occurs in a data set: the data set, the codes of its levels, its rows. They come in
 order. `moments` has the indicators of levels as columns.
+
+The section `units` is of units inside data sets: a line of JSON, the column that says them, and for
+each size of units in a data set a row of numbers: the data set, the rows of a unit, how many units
+there are, and, about the means of the data set, sums of their sums of rows, and of products of
+these. Where sizes were put together the rows of a unit are a mean.
 """
 
 from __future__ import annotations
@@ -33,6 +38,7 @@ from poolbn.errors import FileError
 from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
 from poolbn.moments.indicators import Cells, indicator_columns, labels_of, moments_of
 from poolbn.moments.patterns import Gaps
+from poolbn.moments.units import UnitSums
 from poolbn.tables.data import Reading
 from poolbn.tables.paths import identity
 from poolbn.writing import check_levels, open_regular, write_whole
@@ -136,6 +142,55 @@ def _gaps_from_bytes(section: bytes, data_sets: int, width: int) -> Gaps:
     return found
 
 
+def _units_record(width: int) -> np.dtype[Any]:
+    """What the section has of units of one size."""
+    numbers = [("sums", "<f8", (width,)), ("squares", "<f8", (width, width))]
+    return np.dtype([("set", "<i8"), ("size", "<f8"), ("count", "<i8"), *numbers])
+
+
+def _units_to_bytes(units: UnitSums) -> bytes:
+    """The section."""
+    table = np.zeros(len(units.count), _units_record(units.sums.shape[1]))
+    table["set"], table["size"], table["count"] = units.data_set, units.size, units.count
+    table["sums"], table["squares"] = units.sums, units.squares
+    order = np.lexsort((units.size, units.data_set))
+    return json.dumps(units.name).encode() + b"\n" + table[order].tobytes()
+
+
+def _units_from_bytes(section: bytes, found: Saved) -> UnitSums:
+    """What `_units_to_bytes` wrote, checked against the moments of data sets."""
+    told, _, body = section.partition(b"\n")
+    name, (F, N) = json.loads(told), found.mean.shape
+    if not isinstance(name, str) or name in (*found.names, found.group):
+        raise ValueError("its column of units is no text, or another of its columns")
+    table = np.frombuffer(body, dtype=_units_record(N))
+    data_set, count = (table[key].astype(np.int64) for key in ("set", "count"))
+    size, sums, squares = (table[key].astype(np.float64) for key in ("size", "sums", "squares"))
+    if not len(table) or ((data_set < 0) | (data_set >= F)).any():
+        raise ValueError("its units are of data sets that it does not have")
+    if not (np.isfinite(size) & (size >= 1) & (count >= 1)).all():
+        raise ValueError("its units have sizes that no units have")
+    if len(np.unique(np.column_stack([data_set, size]), axis=0)) < len(table):
+        raise ValueError("its units have a size twice")
+    rows = np.bincount(data_set, count * size, F)
+    if (np.abs(rows - found.n) > _ROUNDING).any():
+        raise ValueError("its units have other rows than its data sets")
+    if not (np.isfinite(sums).all() and np.isfinite(squares).all()):
+        raise ValueError("its units have sums that are not finite")
+    if not np.array_equal(squares, np.swapaxes(squares, 1, 2)):
+        raise ValueError("its units have sums of products that are not symmetric")
+    made = UnitSums(name, data_set, size, count, sums, squares)
+    for j in range(F):
+        own = data_set == j
+        between = (squares[own] / size[own][:, None, None]).sum(axis=0)
+        square = found.scatter[j].diagonal()
+        if (between.diagonal() > square * (1 + _ROUNDING) + _ROUNDING).any():
+            raise ValueError("its units differ by more than their rows")
+        if not all(map(_semidefinite, squares[own])):
+            raise ValueError("its units have sums of products that no rows have")
+    return made
+
+
 OTHER = "other"  # a level that stands for several
 
 
@@ -195,7 +250,7 @@ def _check_moments(found: Saved, made: Discrete) -> None:
 _FORMAT = "poolbn-statistics"
 _VERSION = 3
 _HEADER = ("poolbn", "group", "names", "levels", "sections")
-SECTIONS = ("moments", "columns", "inputs", "gaps", "levels", "cells")
+SECTIONS = ("moments", "columns", "inputs", "gaps", "levels", "cells", "units")
 _BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
 _MOST = 2**53  # rows: counts stay exact as floats
@@ -225,6 +280,7 @@ class Saved(NamedTuple):
     inputs: tuple[str, ...]
     gaps: Gaps | None = None
     discrete: Discrete | None = None
+    units: UnitSums | None = None
 
     @property
     def kinds(self) -> list[str]:
@@ -311,6 +367,8 @@ def _content(parsed: _Parsed, least: int) -> Saved:
     found = _moments(parsed, least, discrete)
     if discrete is not None:
         _check_moments(found, discrete)
+    if "units" in sections:
+        found = found._replace(units=_units_from_bytes(sections["units"], found))
     if "gaps" not in sections:
         return found
     if discrete is not None:
@@ -335,6 +393,8 @@ def _body(saved: Saved, release: str) -> bytes:
         sections["levels"] = json.dumps(told).encode()
         table = np.column_stack([cells.data_set, cells.codes, cells.n])  # these are in order
         sections["cells"] = table.astype("<i8").tobytes()
+    if saved.units is not None:
+        sections["units"] = _units_to_bytes(saved.units)
     sizes = {name: len(section) for name, section in sections.items()}
     values = (release, saved.group, saved.names, saved.levels, sizes)
     header = json.dumps(dict(zip(_HEADER, values, strict=True))).encode()

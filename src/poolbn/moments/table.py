@@ -34,6 +34,7 @@ from poolbn.moments.reading import (
     stats,
 )
 from poolbn.moments.sums import Sums
+from poolbn.moments.units import UnitTally
 from poolbn.tables.data import Reading, prepare_kinds
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import (
@@ -142,7 +143,12 @@ class Table(AnyData):
         sums.facts = [NOTHING] * len(names)
         sums.add_rows(self.data_set, list(found))
         sums.dropped[:] = self.dropped
-        return of_sums(names, self.levels, sums, self.group, tuple(sums.facts))
+        made = of_sums(names, self.levels, sums, self.group, tuple(sums.facts))
+        if self.units is None or self.unit is None:
+            return made
+        tally = UnitTally.of(self.unit, len(names))
+        tally.add(self.data_set, self.units, list(found), made.mean)
+        return replace(made, units=tally.made(made.mean))
 
     def _chosen(self, names: tuple[str, ...], at: list[int]) -> Table:
         return replace(

@@ -30,18 +30,18 @@ from poolbn.nodes.files import (
     encode,
     number,
 )
-from poolbn.nodes.localfit import Given
+from poolbn.nodes.localfit import Given, renamed
 from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
 
 _FORMAT = "poolbn-network"
-_VERSION = 5
-_READ = (2, 4, _VERSION)  # what releases wrote
+_VERSION, _WITH_UNITS = 5, 6  # the second where there are units inside data sets
+_READ = (2, 4, _VERSION, _WITH_UNITS)  # what releases wrote, and this one does
 _FIELDS = {
     "format", "version", "nodes", "arcs", "group", "levels", "rows", "adapted", "score",
     "score_kind", "search", "fits", "trace",
 }  # fmt: skip
-_CHECKSUM, _MISSING = "checksum", "missing"  # there may be none
+_CHECKSUM, _MISSING, _UNIT = "checksum", "missing", "unit"  # there may be none
 _CONSTANTS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}  # not JSON, but some write it
 _ANEW = "; copy it again, or save it anew"
 
@@ -66,6 +66,9 @@ def network_text(content: Mapping[str, Any]) -> str:
         "fits": {node: encode(fit) for node, fit in fits.items()},
         "trace": [move._asdict() | {"gain": number(move.gain)} for move in content["trace"]],
     }
+    unit = next((fit.unit for fit in fits.values() if fit.unit is not None), None)
+    if unit is not None:
+        encoded |= {_UNIT: unit, "version": _WITH_UNITS}
     if content["missing"] is not None:
         encoded[_MISSING] = content["missing"].tolist()
     with _refusing("the network cannot be saved"):
@@ -94,7 +97,7 @@ def read_network(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise FileError(f"{shown} is not a network of poolbn; Network.save writes them")
     version = content.get("version")
     if type(version) is not int or version not in _READ:
-        older = type(version) is int and version < _VERSION
+        older = type(version) is int and version < _WITH_UNITS
         known = ", ".join(map(str, _READ))
         raise FileError(
             f"{shown} has version {version} of the format, this poolbn reads {known}; "
@@ -150,7 +153,7 @@ def _checksum(content: dict[str, Any]) -> str:
 
 def _decode_network(encoded: dict[str, Any]) -> dict[str, Any]:
     encoded = dict(encoded)
-    missing = encoded.pop(_MISSING, None)
+    missing, unit = encoded.pop(_MISSING, None), encoded.pop(_UNIT, None)
     check_keys("the network", encoded, _FIELDS)
     nodes, arcs, levels, rows, adapted, trace = (
         as_list(name, encoded[name])
@@ -176,6 +179,9 @@ def _decode_network(encoded: dict[str, Any]) -> dict[str, Any]:
     categories = {node: categories_in(node, own[node]) for node in dag.nodes}
     given = {node: {name: categories[name] for name in dag.parents(node)} for node in dag.nodes}
     fits = {node: decode(node, own[node], tuple(levels), given[node]) for node in dag.nodes}
+    if unit is not None:
+        as_text("the name of the column of units", unit)
+        fits = {node: renamed(fit, unit=unit) for node, fit in fits.items()}
     score = as_float("score", encoded["score"])
     if math.isnan(score) and not any(isinstance(fit.pooling, Given) for fit in fits.values()):
         raise ValueError("the score is not a number")

@@ -109,6 +109,11 @@ class Network(Presented, Graphical, Questions):
         return next(iter(self.fits.values())).levels
 
     @property
+    def unit(self) -> str | None:
+        """The column that says which unit of its data set a row is of; None without units."""
+        return next((fit.unit for fit in self.fits.values() if fit.unit is not None), None)
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         """Nodes that are parents only, and have no distribution of their own."""
         return tuple(node for node, fit in self.fits.items() if fit.pooling == INPUT)

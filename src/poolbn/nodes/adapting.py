@@ -90,6 +90,7 @@ def appended(fit: Fit, level: Hashable, own: Adapted, family: GroupStats) -> Fit
         df=np.append(fit.df, own.df),
         effective_df=np.append(fit.effective_df, own.effective_df),
         rows=np.append(fit.rows, rows),
+        unit_share=None if fit.unit_share is None else np.append(fit.unit_share, fit.unit_share[0]),
     )
     p, last = len(fit.columns), slice(-1, None)
     parents = (rows, family.mean[:, :p], family.scatter[:, :p, :p])
@@ -150,6 +151,8 @@ def in_order(fit: Fit, levels: Sequence[Hashable]) -> Fit:
     """The fit with its data sets in another order."""
     at = [fit.levels.index(level) for level in levels]
     arrays = {name: getattr(fit, name)[at] for name in _ARRAYS}
+    if fit.unit_share is not None:
+        arrays["unit_share"] = fit.unit_share[at]
     found = fit.saved_intervals
     if found is not None:
         found = found._replace(se=found.se[at], df=found.df[at])

@@ -178,7 +178,7 @@ class OneOf:
         self, data: StandardisedStats, families: Sequence[Family], penalty: Penalty
     ) -> Likelihoods | None:
         """Those of the candidate."""
-        if not isinstance(self.how, Partial):
+        if not isinstance(self.how, Partial) or data.units is not None:
             return None
 
         def of(view: StandardisedStats, some: Sequence[Family]) -> Likelihoods:
@@ -206,7 +206,8 @@ class OneOf:
             squares, df = fit.squares, fit.df
             if fit.fixed is not None:
                 squares, df = np.full_like(squares, squares.sum()), np.full_like(df, df.sum())
-            return replace(fit, sigma2=squares / np.maximum(df, 1.0), unbiased=True)
+            share = 0.0 if fit.unit_share is None or fit.unit_share.all() else fit.unit_share
+            return replace(fit, sigma2=squares / np.maximum(df, 1.0) / (1 - share), unbiased=True)
 
         return views.fit(data, family, of, leave_out=True)
 

@@ -30,9 +30,9 @@ _KINDS = (Complete, NoPooling, Partial, GroupLevel, Given)
 _POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 _SOURCES = ("intervention", "simulated", "input")  # of given parameters
 # Data sets are there once for all nodes, intervals and effects under other names.
-_NOT_KEPT = {"levels", "group", "later", "saved_intervals", "saved_effects"}
-_OPTIONAL = {"fixed", "fixed_cov", "random_cov"}  # which some poolings do not have
-_NOT_NEGATIVE = {"sigma2", "rows", "squares"}
+_NOT_KEPT = {"levels", "group", "unit", "later", "saved_intervals", "saved_effects"}
+_OPTIONAL = {"fixed", "fixed_cov", "random_cov", "unit_share"}  # which some poolings do not have
+_NOT_NEGATIVE = {"sigma2", "rows", "squares", "unit_share"}
 
 # Values of JSON files, checked one by one
 
@@ -160,6 +160,8 @@ def encode(fit: LocalFit) -> dict[str, Any]:
         told |= {"effects": fit.saved_effects, "columns": fit.columns}
     told["pooling"] = written(fit.pooling, discrete=not isinstance(fit, GaussianFit))
     kept = _keys(type(fit))
+    if told.get("unit_share") is None:
+        kept -= {"unit_share"}
     return {name: _encoded(value) for name, value in told.items() if name in kept}
 
 
@@ -206,7 +208,8 @@ def decode(
             raise ValueError(f"the model of {node!r} is of no kind that poolbn has")
         kind = _models()[encoded["model"]]
     linear = kind is GaussianFit
-    optional: dict[str, Any] = {"left_out": [], "intervals": None} if linear else {}
+    optional: dict[str, Any] = {"left_out": [], "intervals": None, "unit_share": None}
+    optional = optional if linear else {}
     values = optional | encoded
     check_keys(f"node {node!r}", values, _keys(kind))
     values.pop("model", None)
@@ -277,7 +280,8 @@ def _shapes(kind: type[LocalFit], values: Mapping[str, Any]) -> dict[str, tuple[
         return shapes | {"fixed": (C, q), "fixed_cov": (C * q, C * q), "random_cov": (q, q)}
     shapes = {"coef": (F, q), "fixed": (q,), "fixed_cov": (q, q), "random_cov": (q, q)}
     shapes |= dict.fromkeys(("coef_cov", "total_cov", "between_cov"), (F, q, q))
-    return shapes | dict.fromkeys(("sigma2", "rows", "squares", "df", "effective_df"), (F,))
+    each = ("sigma2", "rows", "squares", "df", "effective_df", "unit_share")
+    return shapes | dict.fromkeys(each, (F,))
 
 
 def _check_arrays(
@@ -342,6 +346,10 @@ def _linear(of: Callable[[str], str], values: dict[str, Any]) -> GaussianFit:
         (shape is not None and not shape > 0, "there is no positive residual_shape"),
         (scale is not None and not 0 < scale < math.inf, "there is no positive residual_scale"),
         (math.isnan(fit.loglik) and not given, "there is no loglik"),
+        (
+            fit.unit_share is not None and (fit.unit_share > 1).any(),
+            "there is a share above 1 in unit_share",
+        ),
         (type(fit.unbiased) is not bool, "there is no true or false in unbiased"),
         (
             fit.status.ok and not given and not between and not fit.sigma2.all(),

@@ -92,6 +92,10 @@ class GaussianFit(LinearFit):
         sums: sufficient statistics of the family; None where they are not known, as in a file.
         saved_intervals: intervals as a file has them, or with those of adapted data sets.
         later: where cells are missing, what makes the intervals.
+        unit_share: with units inside data sets the share of `sigma2` that is between units (the
+            intraclass correlation of residuals), (F,); 1 for a column that describes units.
+            `sigma2` is that of a row of a unit that is not known; `squares` and `df` are of
+            residuals inside units.
 
     Examples:
         >>> import poolbn as pb
@@ -113,7 +117,7 @@ class GaussianFit(LinearFit):
             return self.later()
         if self.saved_intervals is not None or self.sums is None or not self.status.ok:
             return self.saved_intervals
-        return intervals_of(self, self.sums)
+        return intervals_of(self.within, self.sums)
 
     def mean(self, values: Values, sets: Integers) -> Floats:
         """The expectation given parents."""
@@ -248,7 +252,8 @@ class GaussianFit(LinearFit):
         own = self.intervals
         if own is not None:
             own = own._replace(se=own.se[at], df=own.df[at])
-        names = "coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows"
+        names = ["coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows"]
+        names += [] if self.unit_share is None else ["unit_share"]
         found = {name: getattr(self, name)[at] for name in names}
         return replace(
             self, levels=levels, left_out=self._left_out(at, levels), total_cov=total[at],
@@ -314,7 +319,11 @@ class GaussianFit(LinearFit):
         if self.is_given or isinstance(self.pooling, GroupLevel) or not self.status.ok:
             return None
         stats = sums_with(data, [*self.parents, self.child]).select(self.columns)
-        return of_sums(stats, self.coef, self.fixed, self.random_cov, self.sigma2)
+        found = of_sums(stats, self.coef, self.fixed, self.random_cov, self.sigma2)
+        if self.unit_share is None:
+            return found
+        between = float(stats.n @ (self.sigma2 * self.unit_share) / stats.n.sum())
+        return found._replace(units=between, left=found.left - between)
 
     def within_between(self, data: Data | None = None, interval: float = 0.95) -> Floats | None:
         """Effects of the columns within data sets and between their means."""
@@ -323,13 +332,17 @@ class GaussianFit(LinearFit):
             return np.full((len(self.columns), len(NUMBERS)), math.nan)
         one = self.fixed is not None and self.random_cov is None
         one = one or getattr(self.pooling, "random", "") == "intercept"
-        return within_between(x, self, interval, one_slope=one)
+        return within_between(x, self.within, interval, one_slope=one)
 
     def _sums_of(self, data: Data | None, method: str) -> Sums | None:
         """Sufficient statistics of the family; None for a node of one value in each data set."""
         every = np.ones(len(self.columns) + 1, dtype=bool)
         if data is not None:
             found = standardise(sums_with(data, [*self.parents, self.child]))
+            share = self.unit_share
+            if found.units is not None and share is not None:
+                level = (share == 1).all()
+                found = found.of_units if level else found.whitened(share / (1 - share))
             return family_sums(found, found.family(self.child, self.columns), every)
         if self.sums is not None:
             return self.sums._replace(varies=every)

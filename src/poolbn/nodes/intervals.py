@@ -239,6 +239,7 @@ def family_sums(data: StandardisedStats, family: Family, varies: NDArray[np.bool
         data.center[columns],
         data.scale[columns],
         varies,
+        data.weights,
     )
 
 
@@ -267,7 +268,7 @@ def own_estimates(x: Sums) -> Own:
     coef[:, 0] = x.center[-1] + x.scale[-1] * x.mean[:, -1] - (slopes * away).sum(axis=1)
     cov[:, 1:] = (H**2).sum(axis=2) * (unit / x.scale[-1]) ** 2
     part = np.einsum("jab,ja->jb", H, away / x.scale[-1])
-    cov[:, 0] = 1 / x.n + (part**2).sum(axis=1)
+    cov[:, 0] = 1 / x.weight + (part**2).sum(axis=1)
     lost = (np.where(given, 0.0, 1.0)[:, None, :] * vector**2).sum(axis=2) > _LEAST
     cov[:, 1:][lost] = np.inf
     cov[lost.any(axis=1), 0] = np.inf
@@ -456,8 +457,8 @@ def from_units(x: Sums) -> Floats:
 def _gram(x: Sums) -> tuple[Floats, Floats]:
     """A_j = Z_j'Z_j and c_j = Z_j'y_j of the standardised columns, (F, q, q) and (F, q)."""
     z = np.concatenate([np.ones((len(x.n), 1)), x.mean[:, :-1]], axis=1)
-    A = x.n[:, None, None] * z[:, :, None] * z[:, None, :]
+    A = x.weight[:, None, None] * z[:, :, None] * z[:, None, :]
     A[:, 1:, 1:] += x.scatter[:, :-1, :-1]
-    c = (x.n * x.mean[:, -1])[:, None] * z
+    c = (x.weight * x.mean[:, -1])[:, None] * z
     c[:, 1:] += x.scatter[:, :-1, -1]
     return A, c

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
-from poolbn.moments.standardised import Family, StandardisedStats, pack, to_units
+from poolbn.moments.standardised import Family, StandardisedStats, pack, to_units, unit_arrays
 from poolbn.moments.standardised import order as in_order
 from poolbn.run.compiling import kernels
 
@@ -35,6 +35,8 @@ class LeastSquaresFit:
         dependent: in each table, the first parent that is a combination of others, or -1, (J,).
         determined: tables whose child has no residual variance, (J,).
         raised: data sets whose residual squares were raised, see `kernels.linalg`, (J,).
+        ratio: of the variance between units inside data sets to sigma2, (J,); None without units.
+        data: then the statistics that it is of, whitened.
     """
 
     coef: NDArray[np.float64]
@@ -47,12 +49,43 @@ class LeastSquaresFit:
     dependent: NDArray[np.int64]
     determined: NDArray[np.bool_]
     raised: NDArray[np.bool_]
+    ratio: NDArray[np.float64] | None = None
+    data: StandardisedStats | None = None
+
+
+class _Whitening(NamedTuple):
+    """Of M families in J tables, (M, J) each; see `kernels.units.least_squares`."""
+
+    ratio: NDArray[np.float64]
+    rss: NDArray[np.float64]
+    log_determinant: NDArray[np.float64]
+
+
+def _whitening(data: StandardisedStats, families: Sequence[Family], separate: bool) -> _Whitening:
+    """The best variances between units inside data sets, as ratios to those of residuals."""
+    packed = pack(data, families)
+    M, F, q = len(families), len(data.n), int(packed.sizes.max(initial=0)) + 1
+    square = np.empty((3, q, q))
+    found = _Whitening(*(np.empty((M, F if separate else 1)) for _ in range(3)))
+    kernels("units").least_squares(
+        *unit_arrays(data, q), data.n, *packed, separate, data.least, *square, np.empty(q),
+        np.empty(5), np.empty(1), np.arange(q), *found,
+    )  # fmt: skip
+    return found
 
 
 def log_likelihoods(
     data: StandardisedStats, families: Sequence[Family], *, separate: bool, unbiased: bool
 ) -> NDArray[np.float64]:
     """Log-likelihood of each family; -inf where a table has too few rows or no residual."""
+    if data.units is not None:
+        found = _whitening(data, families, separate)
+        n = _tables(data, separate)[1]
+        q = np.array([len(parents) + 1 for _, parents in families])[:, None]
+        at = [child for child, _ in families]
+        rss = np.where(np.isfinite(found.rss), found.rss, 1.0)
+        density = _density(data, rss, n, q, at, unbiased) - found.log_determinant / 2
+        return np.asarray(np.where(np.isfinite(found.rss), density, -np.inf).sum(axis=1))
     rss, _, dependent, _, _ = _regress(data, families, separate)
     q = np.array([len(parents) + 1 for _, parents in families])[:, None]
     children = [child for child, _ in families]
@@ -118,6 +151,14 @@ def fit(
     unbiased: bool,
 ) -> LeastSquaresFit:
     """The regression of one child in each table, in the units of the data."""
+    if data.units is not None:
+        ratio = _whitening(data, [(child, parents)], separate).ratio[0]
+        best = data.whitened(np.broadcast_to(ratio, len(data.n)).copy())
+        made = fit(best, child, parents, separate=separate, unbiased=unbiased)
+        extra = best.log_determinant
+        assert extra is not None
+        extra = extra if separate else extra.sum(keepdims=True)
+        return replace(made, loglik=made.loglik - extra / 2, ratio=ratio, data=best)
     (rss,), _, (dependent,), U, u = _regress(data, [(child, parents)], separate)
     scatter, n = _tables(data, separate)
     J, q = len(n), len(parents) + 1
@@ -133,7 +174,8 @@ def fit(
     # Coefficients on columns that are standardised and then centred in each table, and the inverse
     # Gram matrix; a dependent parent has a row of zeros in U and takes no part.
     coef, inverse = np.zeros((J, q)), np.zeros((J, q, q))
-    inverse[:, 0, 0] = 1.0 / rows
+    weight = data.weights if separate else data.weights.sum(keepdims=True)
+    inverse[:, 0, 0] = 1.0 / np.where(weight > 0, weight, 1)
     if q > 1:
         fixed = U.diagonal(axis1=1, axis2=2) == 0
         if fixed.any():

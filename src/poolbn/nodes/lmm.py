@@ -18,6 +18,7 @@ from poolbn.moments.standardised import (
     StandardisedStats,
     order,
     pack,
+    unit_arrays,
     units,
 )
 from poolbn.run.compiling import kernels
@@ -94,6 +95,7 @@ class MixedFit(NamedTuple):
         rank: rank of random_cov.
         converged: whether the search for the maximum came to an end.
         raised: whether a data set had next to no residuals, see `kernels.linalg.raise_squares`.
+        data: the statistics that it is of: whitened, where there are units inside data sets.
         shape: of the inverse gamma distribution of residual variances; inf where they are equal,
             None where they are not pooled.
         scale: 1 / E(1 / sigma^2) of that distribution, None likewise.
@@ -111,6 +113,7 @@ class MixedFit(NamedTuple):
     rank: int
     converged: bool
     raised: bool
+    data: StandardisedStats
     shape: float | None = None
     scale: float | None = None
 
@@ -279,6 +282,9 @@ def log_likelihoods(
 ) -> Maxima:
     """Maximised log-likelihood of each family for a search, see above, or that of its `fit`."""
     uneven = uneven and residuals != "shared"
+    if data.units is not None:
+        own = Kind(random=random, residuals=residuals, reml=reml)
+        return _with_units(data, families, final, uneven, **own)
     if final:
         return _final(data, families, uneven, random=random, residuals=residuals, reml=reml)
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
@@ -288,6 +294,81 @@ def log_likelihoods(
     if residuals != "shared":  # whose likelihood alone has a maximum wherever it exists
         raw.deviance[raw.code == UNSETTLED] = np.inf
     return Maxima(-0.5 * raw.deviance, raw.uneven if uneven else np.zeros(len(families)))
+
+
+def _with_units(
+    data: StandardisedStats,
+    families: Sequence[Family],
+    final: bool,
+    uneven: bool,
+    **kind: Unpack[Kind],
+) -> Maxima:
+    """Those with an intercept for each unit; final ones are of statistics that are whitened."""
+    found = _profile(data, families, final, uneven, **kind)
+    if not final:
+        return Maxima(found.loglik, found.uneven)
+    for m, family in enumerate(families):
+        best = _whitened_best(data, family, float(found.ratio[m]), **kind)
+        one = _final(best, [family], uneven, **kind)
+        found.loglik[m], found.uneven[m] = one.loglik[0] - _extra(best), one.uneven[0]
+    return Maxima(found.loglik, found.uneven)
+
+
+def _whitened_best(
+    data: StandardisedStats, family: Family, ratio: float, **kind: Unpack[Kind]
+) -> StandardisedStats:
+    """Whitened with the ratio, or with 0 where a final fit is better with that."""
+    F = len(data.n)
+    best = data.whitened(np.full(F, ratio))
+    if ratio == 0.0:
+        return best
+    none = data.whitened(np.zeros(F))
+    one, other = (_final(of, [family], False, **kind).loglik[0] - _extra(of) for of in (best, none))
+    return none if other > one else best
+
+
+def _extra(data: StandardisedStats) -> float:
+    """What log-likelihoods lose by the determinant of the rows' covariance."""
+    assert data.log_determinant is not None
+    return float(data.log_determinant.sum() / 2)
+
+
+class _Profile(NamedTuple):
+    """Log-likelihoods and ratios t of M families, (M,) each, and `Maxima.uneven`."""
+
+    loglik: NDArray[np.float64]
+    ratio: NDArray[np.float64]
+    uneven: NDArray[np.float64]
+
+
+def _profile(
+    data: StandardisedStats,
+    families: Sequence[Family],
+    final: bool,
+    uneven: bool,
+    **kind: Unpack[Kind],
+) -> _Profile:
+    """The best variance between units, see `kernels.units`."""
+    model, slopes = RESIDUALS[kind["residuals"]], Slopes.of(data, kind["random"])
+    packed, without = pack(data, families, slopes.key), slopes.without(families)
+    F, M, q = len(data.n), len(families), int(packed.sizes.max(initial=0)) + 1
+    near = model.near * (F - 1) if kind["random"] != "intercept" and not final else math.inf
+    starts = model.final_starts if final else model.score_starts
+    reml, of = kind["reml"], data.units
+    assert of is not None
+    work, kernel = kernels("work"), kernels(model.kernel)
+    buffer, more = work.rooms(F, q, reml, work.shapes, kernel.shapes)
+    deviance, ratio, code = np.empty(M), np.empty(M), np.empty(M, dtype=np.int64)
+    spread = np.zeros(M) if uneven else _NONE
+    kernel.fit_units(
+        *unit_arrays(data, q), data.n, *packed, without, data.least, reml, starts,
+        0.0 if final else near, TOLERANCE, buffer, more, np.empty(q, dtype=np.int64), np.zeros(4),
+        np.arange(q), np.empty(5), deviance, ratio, code, spread,
+    )  # fmt: skip
+    deviance += units(data, packed, reml)
+    if kind["residuals"] != "shared":
+        deviance[code == UNSETTLED] = np.inf
+    return _Profile(-0.5 * deviance, ratio, spread if uneven else np.zeros(M))
 
 
 def _many_starts(residuals: Residuals, r: int) -> NDArray[np.float64]:
@@ -415,6 +496,27 @@ def fit(
         The fit; or, where no finite likelihood has a maximum, the position in `parents` of a column
         that is a combination of the others, or None if the child is determined by its parents.
     """
+    kind = Kind(random=random, residuals=residuals, reml=reml)
+    if data.units is None:
+        return _fit_one(data, child, parents, **kind)
+    ratio = float(_profile(data, [(child, parents)], True, False, **kind).ratio[0])
+    best = _whitened_best(data, (child, parents), ratio, **kind)
+    found = _fit_one(best, child, parents, **kind)
+    if not isinstance(found, MixedFit):
+        return found
+    return found._replace(loglik=found.loglik - _extra(best))
+
+
+def _fit_one(
+    data: StandardisedStats,
+    child: int,
+    parents: tuple[int, ...],
+    *,
+    random: Random,
+    residuals: Residuals = "shared",
+    reml: bool = False,
+) -> MixedFit | int | None:
+    """That of rows that are independent, or as if they were."""
     F, q = len(data.n), len(parents) + 1
     model, slopes = RESIDUALS[residuals], Slopes.of(data, random)
     packed, without = pack(data, [(child, parents)], slopes.key), slopes.without([(child, parents)])
@@ -454,10 +556,11 @@ def fit(
         shape=variances.shape,
         scale=None if variances.shape is None else scale * unit,
         raised=raised,
+        data=data,
     )
     if not few or raised or residuals == "shared":
         return made
-    least = fit(data, child, parents, random=random, reml=reml)
+    least = _fit_one(data, child, parents, random=random, reml=reml)
     if not isinstance(least, MixedFit) or least.loglik <= made.loglik:
         return made
     if residuals == "pooled":
@@ -490,8 +593,8 @@ def _fit(
     spread = np.zeros(M) if uneven else _NONE
     result = work.Result(np.empty(M), rank, code, np.empty(F + 1), np.empty(F), spread)
     kernel.fit(
-        data.n, data.mean, data.scatter, *packed, without, data.least, reml, starts, near,
-        TOLERANCE, polish, buffer, more,
+        data.n, data.weights, data.mean, data.scatter, *packed, without, data.least, reml, starts,
+        near, TOLERANCE, polish, buffer, more,
         np.empty(q, dtype=np.int64), totals, *result,
     )  # fmt: skip
     result.deviance[:] += units(data, packed, reml)

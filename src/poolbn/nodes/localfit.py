@@ -6,7 +6,7 @@ import html
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
@@ -52,7 +52,7 @@ class Counts(NamedTuple):
     """Free parameters of a node, by what informs them.
 
     Attributes:
-        rows: by all rows: fixed effects, a common variance.
+        rows: by all rows: fixed effects, a common variance, one between units inside data sets.
         groups: by the number of data sets: (co)variances between them.
         own: by the rows of single data sets.
     """
@@ -190,6 +190,7 @@ class LocalFit(ABC):
             or was not measured.
         group: the column that says which data set a row came from.
         categories: the K levels of a discrete node; none for others.
+        unit: the column that says which unit of its data set a row is of; None without units.
 
     Examples:
         >>> import poolbn as pb
@@ -212,6 +213,7 @@ class LocalFit(ABC):
     left_out: tuple[Hashable, ...] = ()
     group: str = DATA_SET
     categories: tuple[str, ...] = ()
+    unit: str | None = None
 
     @property
     @abstractmethod
@@ -578,6 +580,20 @@ class LinearFit(LocalFit):
     sums: Sums | None = None
     saved_intervals: Intervals | None = None
     later: Callable[[], Intervals] | None = None
+    unit_share: Floats | None = None
+
+    @cached_property
+    def within(self) -> Self:
+        """The fit with variances of residuals alone, as of rows whose units are known."""
+        share = self.unit_share
+        if share is None or (share == 1).all():  # a column that describes units
+            return self
+        return replace(self, sigma2=self.sigma2 * (1 - share), unit_share=None)
+
+    @property
+    def unit_sd(self) -> Floats | None:
+        """The standard deviation between units inside each data set, (F,); None without units."""
+        return None if self.unit_share is None else np.sqrt(self.sigma2 * self.unit_share)
 
     @property
     def kind(self) -> ColumnKind:

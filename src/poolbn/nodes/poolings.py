@@ -102,12 +102,17 @@ class Gaussian:
     ) -> Likelihoods:
         """Maximised log-likelihoods, with the effort that a search needs, or a final fit."""
         compute = partial(self._logliks, penalty=penalty, final=final)
+        if data.unit_level.any():
+            again = partial(self.logliks, penalty=penalty, final=final)
+            return views.by_level(data, families, again)
         return views.likelihoods(
             data, families, compute, leave_out=self.own_variances, values=not self.complete
         )
 
     def fit(self, data: StandardisedStats, family: Family, penalty: Penalty) -> GaussianFit:
         """The final fit of one node."""
+        if data.unit_level[family[0]]:
+            return views.fit_of_units(data, family, partial(self.fit, penalty=penalty))
         return views.fit(
             data, family, self._fit, leave_out=self.own_variances, values=not self.complete
         )
@@ -159,8 +164,20 @@ class LeastSquares(Gaussian):
             data, families, separate=self.separate, unbiased=self._unbiased
         )
         sizes = [len(parents) for _, parents in families]
-        known = np.array([self.counts(p, len(data.n)) for p in range(max(sizes, default=0) + 1)])
+        known = np.array([self._counts(p, data) for p in range(max(sizes, default=0) + 1)]).reshape(
+            -1, len(Counts._fields)
+        )
         return Likelihoods(loglik, known[sizes], np.zeros(len(sizes)))
+
+    def _counts(self, parents: int, data: StandardisedStats) -> Counts:
+        """With the variances between units."""
+        own = self.counts(parents, len(data.n))
+        if data.units is None:
+            return own
+        if self.separate:
+            several = data.units.data_set[data.units.size > 1]
+            return own._replace(own=own.own + len(np.unique(several)))
+        return own._replace(rows=own.rows + 1)
 
     def neighbours(
         self,
@@ -173,6 +190,8 @@ class LeastSquares(Gaussian):
         None where a likelihood is not about all data sets, see `views`.
         """
         if data.some_constant if self.separate else data.some_unmeasured:
+            return None
+        if data.units is not None:
             return None
         return linear.neighbours(
             data, families, charges, separate=self.separate, what=self.variance
@@ -192,10 +211,13 @@ class LeastSquares(Gaussian):
         f = linear.fit(data, *family, separate=self.separate, unbiased=self._unbiased)
         child, parents = _names(data, family)
         F, q = len(data.levels), len(parents) + 1
-        ending = _of_linear(f, child, parents, self._tables(data))
+        ending, units = _of_linear(f, child, parents, self._tables(data)), data.units
         if self.separate and ending[0].ok:
             ending = _with_raised(ending, child, [data.levels[j] for j in np.flatnonzero(f.raised)])
         status, detail = ending
+        counts = self._counts(len(parents), data)
+        data = data if f.data is None else f.data  # whitened
+        share_of_units = None if f.ratio is None else f.ratio / (1 + f.ratio)
         if not self.separate:  # each data set has its share of the one regression
             share = data.n / data.rows
             each = [np.repeat(of, F, axis=0) for of in (f.coef, f.coef_cov, f.sigma2)]
@@ -203,6 +225,9 @@ class LeastSquares(Gaussian):
         else:
             each = [f.coef, f.coef_cov, f.sigma2]
             squares, df = f.rss, data.n - q
+        if share_of_units is not None:
+            share_of_units = np.broadcast_to(share_of_units, F).copy()
+            each[2] = each[2] / (1 - share_of_units)
         return GaussianFit(
             child=child,
             parents=parents,
@@ -222,7 +247,9 @@ class LeastSquares(Gaussian):
             fixed=None if self.separate else f.coef[0],
             fixed_cov=None if self.separate else f.coef_cov[0],
             loglik=float(f.loglik.sum()),
-            counts=self.counts(len(parents), F),
+            counts=counts,
+            unit=None if units is None else units.name,
+            unit_share=share_of_units,
             n_rows=int(data.rows),
             status=status,
             detail=detail,
@@ -391,7 +418,9 @@ class Partial(Gaussian):
         sizes = parent_counts(families)
         slopes = sizes - lmm.Slopes.of(data, self.random).without(families)
         known = _all_counts(self, int(sizes.max(initial=0)), len(data.n), data.inside)
-        return Likelihoods(found.loglik, known[sizes, slopes], found.uneven)
+        counts = known[sizes, slopes]
+        counts[:, Counts._fields.index("rows")] += data.units is not None
+        return Likelihoods(found.loglik, counts, found.uneven)
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """Two data sets or more, with the columns whose slopes vary."""
@@ -433,6 +462,8 @@ class Partial(Gaussian):
         A density with random effects, and sigma_j^2, integrated out is at most the largest one with
         them given: no pooling with a variance for each data set.
         """
+        if data.units is not None:
+            return None
         return views.likelihoods(data, families, self._bounds, leave_out=self.own_variances)
 
     def _bounds(self, data: StandardisedStats, families: Sequence[Family]) -> Likelihoods:
@@ -458,6 +489,8 @@ class Partial(Gaussian):
         """
         if self.random != "full" or self.residuals != "shared" or self.method != "ml":
             return None
+        if data.units is not None:
+            return None
         look = partial(lmm.neighbours, charges=charges, improving_only=improving_only)
         return views.neighbours(data, families, candidates, look)
 
@@ -479,9 +512,14 @@ class Partial(Gaussian):
         if f.raised:
             ending = _with_raised(ending, child, linear.raised(data, *family))
         status, detail = ending
+        units, data = data.units, f.data  # whitened
+        sigma2, share = f.sigma2, None
+        if units is not None and data.ratio is not None:
+            sigma2, share = f.sigma2 * (1 + data.ratio), data.ratio / (1 + data.ratio)
         # Random effects take t_j of a data set's rows, and at the maximum of a likelihood the
         # squares of what is left are (n_j - t_j) sigma_j^2. Fixed effects take what is missing to q
         # in all data sets together.
+        counts = self.counts_with(len(parents), len(slopes), F)
         left = data.n - f.effective_df
         df = left - (q - f.effective_df) / F
         reml = self.method == "reml"
@@ -494,7 +532,7 @@ class Partial(Gaussian):
             pooling=self,
             coef=f.fixed + f.random,
             coef_cov=f.conditional_cov,
-            sigma2=f.sigma2,
+            sigma2=sigma2,
             squares=squares,
             df=df,
             effective_df=f.effective_df,
@@ -508,7 +546,9 @@ class Partial(Gaussian):
             residual_shape=f.shape,
             residual_scale=f.scale,
             loglik=f.loglik,
-            counts=self.counts_with(len(parents), len(slopes), F),
+            counts=counts._replace(rows=counts.rows + (units is not None)),
+            unit=None if units is None else units.name,
+            unit_share=share,
             n_rows=int(data.rows),
             status=status,
             detail=detail,

@@ -66,6 +66,7 @@ def predictive(fit: LinearFit) -> Predictive:
         return Predictive(fit.coef, fit.coef_cov, none, fit.sigma2, certain, certain, math.inf)
     u, df, within_df = _residuals(fit, fit.rows, fit.squares, fit.df)
     cov, between = uncertainty(fit)
+    u = u * _of_rows(fit)
     return Predictive(
         coef=fit.coef,
         cov=cov,
@@ -96,8 +97,16 @@ def new_data_set(fit: LinearFit) -> Predictive:
     if fit.random_cov is None:
         assert fit.fixed_cov is not None
         total = fit.fixed_cov[None]
-    scale2 = u * _bias(fit)
+    scale2 = u * _bias(fit) * _of_rows(fit)[:1]
     return Predictive(fit.fixed[None], total, between, scale2, df, within_df, _between_df(fit))
+
+
+def _of_rows(fit: LinearFit) -> Floats:
+    """The variance of rows of units that are not known over that of residuals, (F,)."""
+    share = fit.unit_share
+    if share is None or (share == 1).all():
+        return np.ones(len(fit.levels))
+    return np.asarray(1 / (1 - share))
 
 
 _made: WeakKeyDictionary[LinearFit, tuple[Floats, Floats]] = WeakKeyDictionary()
@@ -113,7 +122,7 @@ def uncertainty(fit: LinearFit) -> tuple[Floats, Floats]:
         scale = x.scale[parents]
         mean = x.center[parents] + scale * x.mean[:, parents]
         scatter = np.outer(scale, scale) * x.scatter[:, parents, parents]
-        _made[fit] = covariances(fit, fit.rows, mean, scatter)
+        _made[fit] = covariances(fit.within, x.weight, mean, scatter)
     return _made[fit]
 
 

@@ -26,6 +26,7 @@ class Variances(NamedTuple):
         fixed: of what fixed effects make of the rows; NaN without a population.
         random: of what random effects add to it.
         left: of what is left.
+        units: between units inside data sets.
         scale: "" for the node's own, else what effects add up on.
     """
 
@@ -33,17 +34,19 @@ class Variances(NamedTuple):
     random: float
     left: float
     scale: str = ""
+    units: float = 0.0
 
     @property
     def marginal(self) -> float:
         """The share of the fixed effects."""
-        return _share(self.fixed, self.fixed + self.random + self.left)
+        return _share(self.fixed, self.fixed + self.random + self.units + self.left)
 
     @property
     def conditional(self) -> float:
         """The share of fixed and random effects together."""
-        of_parents = self.random if math.isnan(self.fixed) else self.fixed + self.random
-        return _share(of_parents, of_parents + self.left)
+        known = self.random if math.isnan(self.fixed) else self.fixed + self.random
+        known += self.units
+        return _share(known, known + self.left)
 
 
 def _share(part: float, whole: float) -> float:

@@ -85,6 +85,7 @@ class Sums(NamedTuple):
         center: pooled mean, (q,).
         scale: pooled standard deviation, (q,).
         varies: which coefficients have random effects, the intercept first, (q,).
+        weight: what intercepts weigh, (F,): n, or less where rows of units are whitened.
     """
 
     n: Floats
@@ -93,6 +94,7 @@ class Sums(NamedTuple):
     center: Floats
     scale: Floats
     varies: NDArray[np.bool_]
+    weight: Floats
 
 
 class Intervals(NamedTuple):

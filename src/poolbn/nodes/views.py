@@ -21,7 +21,7 @@ from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import grouplevel
 from poolbn.nodes.adapting import Adapted, adapted, appended, in_order
 from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.localfit import Counts
+from poolbn.nodes.localfit import Counts, Status
 from poolbn.nodes.model import Likelihoods, NeighbourScores
 from poolbn.wording import listed
 
@@ -66,6 +66,52 @@ def likelihoods(
         for whole, some_of_it in zip(found, part, strict=True):
             whole[at] = some_of_it
     return found
+
+
+def by_level(
+    data: StandardisedStats,
+    families: Sequence[Family],
+    compute: Callable[[StandardisedStats, Sequence[Family]], Likelihoods],
+) -> Likelihoods:
+    """What `compute` says of each family, where some columns describe units.
+
+    As children these have one value a unit, and no parents that vary inside units.
+    """
+    found, level = nothing(len(families)), data.unit_level
+    above = level | data.group_level
+    of_units = [m for m, (child, _) in enumerate(families) if level[child]]
+    views = ((data.without_unit_level, [m for m in range(len(families)) if m not in of_units]), (
+        data.of_units, [m for m in of_units if all(above[p] for p in families[m][1])]
+    ))  # fmt: skip
+    for view, at in views:
+        part = compute(view, [families[m] for m in at]) if at else nothing(0)
+        for whole, some_of_it in zip(found, part, strict=True):
+            whole[at] = some_of_it
+    return found
+
+
+def fit_of_units(
+    data: StandardisedStats,
+    family: Family,
+    compute: Callable[[StandardisedStats, Family], GaussianFit],
+) -> GaussianFit:
+    """The final fit of a child that describes units."""
+    assert data.units is not None
+    view, (child, parents) = data.of_units, family
+    made = replace(
+        compute(view, family), unit=data.units.name, unit_share=np.ones(len(view.levels))
+    )
+    above = data.unit_level | data.group_level
+    rows = [data.names[p] for p in parents if not above[p]]
+    if not rows:
+        return made
+    return replace(
+        made,
+        loglik=-np.inf,
+        status=Status.NO_RESIDUAL_VARIANCE,
+        detail=f"{data.names[child]!r} is constant in each unit, and its parent {rows[0]!r} is "
+        "not; leave that arc out",
+    )
 
 
 def neighbours(

@@ -164,7 +164,7 @@ def _between(x: Sums, variance: Floats, varies: Floats) -> _Slopes:
     F = len(x.n)
     away = x.mean[:, :-1] - x.mean[:, :-1].mean(axis=0)
     used, known = _identified(np.where(np.ptp(away, axis=0) > _SAME, away, 0.0).T @ away)
-    y, error = x.mean[:, -1], variance / x.n / x.scale[-1] ** 2
+    y, error = x.mean[:, -1], variance / x.weight / x.scale[-1] ** 2
     error = error + x.mean[:, :-1] ** 2 @ (varies * (x.scale[:-1] / x.scale[-1]) ** 2)
     df = F - 1 - len(used)
     if not used or df < 1:

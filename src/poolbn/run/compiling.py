@@ -155,11 +155,13 @@ _DEVIANCE = {"deviance": 4.4, "estimates": 1.4}
 _CHANGES = {"screens": 2.6, "bounds": 1.8, "candidates": 1.0}
 _GROUPS = (
     _Group("sums", {"moments": 1.4, "patterns": 0.5}),
+    _Group("sums of units", {"unit_sums": 1.0}),
     _Group("searches", {"moves": 1.7}),
     _Group("mixed-effects models", {"shared": 5.6, **_DEVIANCE, **_CHANGES}),
     _Group("pooled variances", {"pooled": 11.4, "slopes": 1.5, **_DEVIANCE}),
     _Group("separate variances", {"separate": 8.3, **_DEVIANCE}),
     _Group("least squares", {"regress": 0.6, "sweeps": 1.4}),
+    _Group("units inside data sets", {"units": 2.0}),
     _Group("tables of discrete columns", {"polya": 3.7}),
     _Group("logistic and count regressions", {"quasinewton": 10.0, "glm": 4.4, "quadrature": 2.8}),
     _Group("scores within data sets", {"within": 8.0}),

@@ -53,8 +53,8 @@ class Batch:
     dropped: Integers  # codes of the rows left out because a cell is missing
     # which cells are missing, as words (W, B) of `tables.missing.Scan`, or None if none is.
     missing: Integers | None = None
-    # for each row the number of its unit's name, as these appear, (B,); the same name in two data
-    # sets is two units. None where there are no units
+    # for each row a number that stands for its unit's name, (B,); the same name in two data sets is
+    # two units. None where there are no units
     units: Integers | None = None
 
     @property
@@ -87,6 +87,11 @@ class Reading:
     missing: Missing  # whether rows with a missing cell are an error, left out, or kept
     discrete: frozenset[str] = frozenset()  # columns that hold levels, which are read as codes
     unit: str | None = None  # the column that says which unit of its data set a row is of
+
+    @property
+    def names_units(self) -> bool:
+        """Whether units have names; else they are numbers."""
+        return self.unit is not None and any(part.types[self.unit] for part in self.parts)
 
     @property
     def read_names(self) -> tuple[str, ...]:
@@ -218,7 +223,9 @@ def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
     for part in plan.parts:
         start = 1
         labels: list[Any] = []
-        coded = plan.discrete if plan.unit is None else plan.discrete | {plan.unit}
+        coded = plan.discrete
+        if plan.unit is not None and plan.names_units:
+            coded |= {plan.unit}
         for piece in part.pieces(sources.Wanted(plan.read_names, plan.group, rows, coded)):
             yield part, start, piece
             start += len(piece.keys)
@@ -263,7 +270,7 @@ def _batches(
             categories[name].codes(column, piece.coded[name]) if name in categories else column
             for name, column in zip(plan.names, piece.columns, strict=False)
         ]
-        units = None if plan.unit is None else _units(piece, plan.unit, unit_names, part.origin)
+        units = None if plan.unit is None else _units(piece, plan, unit_names, part.origin)
         lacking = [] if units is None else [np.where(units < 0, np.nan, 0.0)]
         dropped, missing = codes[:0], None
         if (codes < 0).any() or not all(map(_surely_finite, [*columns, *lacking])):
@@ -294,10 +301,33 @@ def _batches(
         check_left(kept, levels, tally.rows, f" ({tally.counts(plan.read_names, plan.group)})")
 
 
-def _units(piece: Piece, unit: str, index: dict[Hashable, int], origin: str) -> Integers:
-    """The number of each row's unit in `index`, which grows by first appearance; -1: missing."""
-    keys = np.nan_to_num(piece.columns[-1], nan=-1.0).astype(np.int64)
-    return encode(replace(piece, keys=keys, labels=piece.coded[unit].labels), index, unit, origin)
+_SMALL_ID = 2**22  # smaller whole numbers stand for themselves
+_LARGE_ID = 2.0**53  # larger ones are not exact as floats
+
+
+def _units(piece: Piece, plan: Reading, index: dict[Hashable, int], origin: str) -> Integers:
+    """A number for each row's unit, -1 where that is missing; `index` has those of names."""
+    column, unit = piece.columns[-1], str(plan.unit)
+    if unit in piece.coded:
+        keys = np.nan_to_num(column, nan=-1.0).astype(np.int64)
+        labels = piece.coded[unit].labels
+        return encode(replace(piece, keys=keys, labels=labels), index, unit, origin)
+    with np.errstate(invalid="ignore"):
+        codes = column.astype(np.int64)
+    small = (codes == column) & (codes >= 0) & (codes < _SMALL_ID)
+    if small.all():
+        return codes
+    odd = column[~small]
+    if (np.abs(odd) >= _LARGE_ID).any():
+        raise DataError(
+            f"column {unit!r}{origin} has numbers of more than 15 digits, which are not exact as "
+            "numbers; turn them into text, since they say units"
+        )
+    found, keys = np.unique(odd, return_inverse=True)
+    none = -1 - _SMALL_ID
+    new = [none if np.isnan(v) else index.setdefault(v, len(index)) for v in found.tolist()]
+    codes[~small] = _SMALL_ID + np.array(new, dtype=np.int64)[keys.reshape(-1)]
+    return codes
 
 
 def encode(piece: Piece, index: dict[Hashable, int], group: str | None, origin: str) -> Integers:

@@ -1,0 +1,256 @@
+"""Units inside data sets: sums of their rows, by how many rows a unit has.
+
+Patients of a clinic, pupils of a school: rows of a unit are alike. All that a model with a random
+intercept for each unit needs, beside the statistics of the data sets, is how many units there are
+of each size, and the sums of their rows' sums and of products of these; see `kernels.units`. They
+do not grow with the number of units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from poolbn.arrays import Flags, Floats, Integers, Positions
+from poolbn.run.compiling import kernels
+
+
+@dataclass(frozen=True, eq=False)
+class UnitSums:
+    """Units of C kinds: those of so many rows in a data set, in this order.
+
+    Attributes:
+        name: the column that says the units.
+        data_set: of each kind, (C,).
+        size: rows of each unit, (C,); a mean where units of several sizes were put together.
+        count: how many units there are, (C,).
+        sums: of units' sums of rows, about the means of data sets, (C, N).
+        squares: of products of these sums, (C, N, N).
+    """
+
+    name: str
+    data_set: Integers
+    size: Floats
+    count: Integers
+    sums: Floats
+    squares: Floats
+
+    @property
+    def n_units(self) -> int:
+        """Units of all data sets."""
+        return int(self.count.sum())
+
+    def in_data_sets(self, data_sets: int) -> Integers:
+        """Units of each data set, (F,)."""
+        return np.bincount(self.data_set, self.count, data_sets).astype(np.int64)
+
+    def chosen(self, columns: Positions) -> Self:
+        """Of some columns."""
+        squares = self.squares[:, columns[:, None], columns]
+        return replace(self, sums=self.sums[:, columns], squares=squares)
+
+    def taken(self, at: Sequence[int] | Integers) -> Self:
+        """Of the data sets at these positions, which may repeat."""
+        kinds = [np.flatnonzero(self.data_set == j) for j in at]
+        order = np.concatenate([np.zeros(0, dtype=np.intp), *kinds])
+        new = np.repeat(np.arange(len(kinds)), list(map(len, kinds)))
+        return replace(
+            self,
+            data_set=new,
+            size=self.size[order],
+            count=self.count[order],
+            sums=self.sums[order],
+            squares=self.squares[order],
+        )
+
+    def moved(self, shift: Floats) -> Self:
+        """About other points of data sets, at these distances from those so far, (F, N)."""
+        away = shift[self.data_set]  # a sum of m rows is less by m times that
+        m, k = self.size[:, None], self.count[:, None]
+        cross = self.sums[:, :, None] * away[:, None, :]
+        own = (k * m**2)[:, :, None] * away[:, :, None] * away[:, None, :]
+        squares = self.squares - m[:, :, None] * (cross + np.swapaxes(cross, 1, 2)) + own
+        return replace(self, sums=self.sums - k * m * away, squares=squares)
+
+    def merged(self, good: Callable[[UnitSums], Flags]) -> UnitSums:
+        """With neighbouring sizes of a data set put together until all kinds are `good`.
+
+        A kind that is not is put with the next larger one, or where it is the largest with the next
+        smaller one. A model then takes units for as large as they are on average.
+        """
+        now = self
+        while True:
+            fine = good(now)
+            if fine.all():
+                return now
+            c = int(fine.argmin())
+            own = np.flatnonzero(now.data_set == now.data_set[c])
+            if len(own) == 1:
+                return now
+            place = int(np.flatnonzero(own == c)[0])
+            other = own[place + 1] if place + 1 < len(own) else own[place - 1]
+            now = now._pair(min(c, other), max(c, other))
+
+    def _pair(self, a: int, b: int) -> UnitSums:
+        """With two kinds as one."""
+        k, m = self.count[[a, b]], self.size[[a, b]]
+        size = self.size.copy()
+        size[a] = float(k @ m) / float(k.sum())
+        rest = np.delete(np.arange(len(size)), b)
+        added = {}
+        for name in ("count", "sums", "squares"):
+            whole = getattr(self, name).copy()
+            whole[a] += whole[b]
+            added[name] = whole[rest]
+        return replace(self, data_set=self.data_set[rest], size=size[rest], **added)
+
+    def scaled(self, scale: Floats) -> Self:
+        """Of columns divided by these numbers, (N,)."""
+        return replace(self, sums=self.sums / scale, squares=self.squares / np.outer(scale, scale))
+
+
+def together(name: str, parts: Sequence[UnitSums], at: Sequence[Integers], width: int) -> UnitSums:
+    """Units of all parts; `at` says which data set each of a part's is."""
+    data_set = np.concatenate([of[part.data_set] for part, of in zip(parts, at, strict=True)])
+    size = np.concatenate([part.size for part in parts])
+    both = np.column_stack([data_set.astype(np.float64), size])
+    keys, kind = np.unique(both, axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    made = _zeros(name, keys[:, 0].astype(np.int64), keys[:, 1].copy(), width)
+    np.add.at(made.count, kind, np.concatenate([part.count for part in parts]))
+    np.add.at(made.sums, kind, np.concatenate([part.sums for part in parts]))
+    np.add.at(made.squares, kind, np.concatenate([part.squares for part in parts]))
+    return made
+
+
+def _kinds(data_set: Integers, size: Integers) -> tuple[Integers, Integers]:
+    """Those that there are, (2, C), in order, and that of each unit."""
+    width = int(size.max(initial=0)) + 1
+    keys = data_set * width + size
+    most = int(keys.max(initial=0)) + 1
+    if most > _TABLE + 4 * len(keys):
+        found, kind = np.unique(keys, return_inverse=True)
+    else:
+        there = np.bincount(keys, minlength=most) > 0
+        found, kind = np.flatnonzero(there), (np.cumsum(there) - 1)[keys]
+    both = np.stack([found // width, found % width]).astype(np.int64)
+    return both, np.asarray(kind, dtype=np.int64).reshape(-1)
+
+
+def _zeros(name: str, data_set: Integers, size: Floats, width: int) -> UnitSums:
+    C = len(size)
+    sums, squares = np.zeros((C, width)), np.zeros((C, width, width))
+    return UnitSums(name, data_set, size, np.zeros(C, dtype=np.int64), sums, squares)
+
+
+_NONE = np.zeros(0, dtype=np.int64)
+_TABLE = 2**20  # kinds of units that are counted in a table
+
+
+@dataclass
+class UnitTally:
+    """Sums of the rows of each unit, as these come; in which order does not matter.
+
+    Attributes:
+        name: the column that says the units.
+        center: what is taken from rows before they are added, (F, N): means of the first rows of a
+            data set, since sums of large numbers lose digits.
+        sums: of each unit, (N, U or more).
+        owner: the data set in which each name came first, -1 for none yet.
+        unit: which unit that is.
+        others: units with the names of others, in other data sets.
+        data_set: of each unit, (U,) or more.
+        size: rows of each unit, (U,) or more.
+        count: how many units there are, (1,).
+    """
+
+    name: str
+    center: Floats
+    sums: Floats
+    owner: Integers = field(default_factory=lambda: _NONE)
+    unit: Integers = field(default_factory=lambda: _NONE)
+    others: dict[tuple[int, int], int] = field(default_factory=dict)
+    data_set: Integers = field(default_factory=lambda: _NONE)
+    size: Integers = field(default_factory=lambda: _NONE)
+    count: Integers = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+
+    @staticmethod
+    def of(name: str, width: int) -> UnitTally:
+        """Of no rows."""
+        return UnitTally(name, np.zeros((0, width)), np.zeros((width, 0)))
+
+    def add(
+        self, codes: Integers, names: Integers, columns: Sequence[Floats], mean: Floats
+    ) -> None:
+        """Add rows of data sets (B,), units named so (B,), and columns; means so far are (F, N)."""
+        if not len(codes):
+            return
+        self.center = np.concatenate([self.center, mean[len(self.center) :]])
+        units = self._numbered(codes, names)
+        self.sums = _grown(self.sums, int(self.count[0]))
+        tally = kernels("unit_sums").tally
+        for k, column in enumerate(columns):
+            tally(column, units, codes, self.center, k, self.sums[k])
+
+    def _numbered(self, codes: Integers, names: Integers) -> Integers:
+        """The unit of each row, (B,)."""
+        most = int(names.max()) + 1
+        self.owner, self.unit = _grown(self.owner, most, -1), _grown(self.unit, most)
+        room = int(self.count[0]) + min(most, len(codes))
+        self.data_set, self.size = _grown(self.data_set, room), _grown(self.size, room)
+        units = np.empty(len(codes), dtype=np.int64)
+        kernels("unit_sums").number(
+            codes, names, self.owner, self.unit, self.data_set, self.size, self.count, units
+        )
+        elsewhere = np.flatnonzero(units < 0)
+        if len(elsewhere):
+            pairs = np.stack([codes[elsewhere], names[elsewhere]])
+            found, which = np.unique(pairs, axis=1, return_inverse=True)
+            own = [(int(j), int(name)) for j, name in found.T]
+            for pair in own:
+                if pair not in self.others:
+                    self.others[pair] = int(self.count[0])
+                    self.data_set = _grown(self.data_set, int(self.count[0]) + 1)
+                    self.data_set[self.count[0]] = pair[0]
+                    self.count += 1
+            units[elsewhere] = np.array([self.others[pair] for pair in own])[which.reshape(-1)]
+            self.size = _grown(self.size, int(self.count[0]))
+            self.size[: self.count[0]] += np.bincount(
+                units[elsewhere], minlength=int(self.count[0])
+            )
+        return units
+
+    @property
+    def shared(self) -> int:
+        """Names that occur in several data sets."""
+        return len({name for _, name in self.others})
+
+    def made(self, mean: Floats) -> UnitSums:
+        """About the means of data sets, (F, N). Once, since it spoils what is here."""
+        U = int(self.count[0])
+        data_set, size = self.data_set[:U], self.size[:U]
+        keys, kind = _kinds(data_set, size)
+        found = _zeros(self.name, keys[0].copy(), keys[1].astype(np.float64), mean.shape[1])
+        found.count[:] = np.bincount(kind, minlength=keys.shape[1])
+        shift = mean - self.center[: len(mean)]
+        kernels("unit_sums").gather(
+            kind, data_set, size, shift, self.sums, found.sums, found.squares
+        )
+        return found
+
+
+Array = TypeVar("Array", bound=NDArray[Any])
+
+
+def _grown(array: Array, size: int, fill: int = 0) -> Array:
+    """With room for so many on the last axis; doubles, so that growing one by one costs little."""
+    have = array.shape[-1]
+    if size <= have:
+        return array
+    more = (*array.shape[:-1], max(size, 2 * have) - have)
+    grown: Any = np.concatenate([array, np.full(more, fill, dtype=array.dtype)], axis=-1)
+    return cast("Array", grown)
