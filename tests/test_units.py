@@ -149,5 +149,5 @@ def test_the_command_line_writes_a_slash(tmp_path: Path) -> None:
 
 
 def test_what_does_not_use_units_says_so() -> None:
-    with pytest.raises(pb.DataError, match=r"pb\.impute does not use units"):
+    with pytest.raises(pb.DataError, match=r"pb\.impute takes rows for independent"):
         pb.impute(visits(), group=["clinic", "patient"])

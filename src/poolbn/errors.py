@@ -82,6 +82,7 @@ def left_out(*names: str) -> InPython:
 
 
 GROUP = Option("group", ..., "COLUMN")
+NO_UNITS = "name the column of the data sets alone as the group to ignore units"
 DROP, EM = Option("missing", "drop"), Option("missing", "em")
 
 

@@ -27,7 +27,7 @@ from poolbn.moments.checks import warn
 from poolbn.moments.data import Data, is_data
 from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
-from poolbn.moments.table import as_table, gathered
+from poolbn.moments.table import as_table, gathered, table
 from poolbn.network.network import Network
 from poolbn.network.presenting import present
 from poolbn.nodes.model import Choice
@@ -499,10 +499,10 @@ def compare(
         source = source if columns is None else source.select(columns)
     else:
         columns = None if columns is None else list_of_names("columns", columns)
-        _, each = data.prepare_kinds(
+        reading, each = data.prepare_kinds(
             source, group=group, columns=columns, missing=missing, kinds=kinds
         )
-        continuous = all(map(is_normal, each))
+        continuous = all(map(is_normal, each)) and reading.unit is None
     if continuous:
         rows = data.read(source, group=group, columns=columns, missing=missing)
         plans = _of_graphs(plans, drawings, rows.names)
@@ -513,6 +513,8 @@ def compare(
         found = gathered(
             source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
         )
+        if not found.has_rows:  # to keep units whole
+            found = table(source, group=group, columns=columns, missing=missing, inputs=inputs)
         plans = _of_graphs(plans, drawings, found.names)
         for plan in plans.values():
             plan.allowed(found)

@@ -80,7 +80,11 @@ def deal_table(table: Table, folds: int, seed: int) -> Folds:
     _check(folds, table)
     given = [*table.inputs, *_constant(table)]
     total = table.with_inputs(given if len(given) < len(table.names) else table.inputs)
-    fold = _Dealer(folds, seed, len(table.names)).deal(codes, F)
+    if table.units is None:
+        fold = _Dealer(folds, seed, len(table.names)).deal(codes, F)
+    else:  # units stay whole
+        of_unit = np.unique(table.units, return_index=True)[1]
+        fold = _Dealer(folds, seed, len(table.names)).deal(codes[of_unit], F)[table.units]
     fold[(n == 1)[codes]] = -1
     train = []
     for k in range(folds):

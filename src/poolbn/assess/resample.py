@@ -39,7 +39,7 @@ from poolbn.moments.data import Data, is_data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import in_memory, patterns_of
 from poolbn.moments.sums import Sums
-from poolbn.moments.table import Table, as_table, gathered
+from poolbn.moments.table import Table, as_table, gathered, table
 from poolbn.network.presenting import present
 from poolbn.run.parallel import available_cores, map_measured, map_threads
 from poolbn.run.progress import Progress
@@ -171,6 +171,7 @@ _NUMBERS = 2**24  # in the statistics that are made in one pass over the rows
 _ROWS, _DATA_SETS, _COLUMNS = range(3)
 
 Unit = Literal["row", "data set"]
+Drawn = Literal["row", "unit", "data set"]  # what was: units where the data have such
 _SHOWN = 12  # arcs that a printed bootstrap lists
 
 
@@ -230,6 +231,19 @@ def _redrawn(parts: Sequence[Positions], seed: int, number: int) -> list[Positio
     return [part[rng.integers(len(part), size=len(part))] for part in parts]
 
 
+def _units_redrawn(table: Table, units: Integers, seed: int, number: int) -> Table:
+    """As many units of each data set as there are; one that comes twice is two."""
+    order = np.argsort(units, kind="stable")
+    begin = np.searchsorted(units[order], np.arange(int(units.max()) + 2))
+    first = np.array([units[a:b].min() for a, b in pairwise(table.offsets)])
+    own = [np.arange(a, b) for a, b in pairwise([*first.tolist(), int(units.max()) + 1])]
+    drawn = _redrawn(own, seed, number)
+    rows = [[order[begin[u] : begin[u + 1]] for u in some] for some in drawn]
+    names = np.repeat(np.arange(sum(map(len, drawn))), [len(of) for some in rows for of in some])
+    made = table.some_rows([np.concatenate(some) for some in rows])
+    return replace(made, units=names)
+
+
 def table_replicates(
     table: Table, replicates: int, seed: int, *, data_sets: bool
 ) -> Iterator[list[Table]]:
@@ -243,8 +257,10 @@ def table_replicates(
             if data_sets:
                 at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
                 made.append(table.data_sets(at, range(F)))
-            else:
+            elif table.units is None:
                 made.append(table.some_rows(_redrawn(own, seed, r)))
+            else:
+                made.append(_units_redrawn(table, table.units, seed, r))
         yield made
 
 
@@ -414,7 +430,7 @@ class Bootstrap:
     nodes: tuple[str, ...]
     counts: Floats
     replicates: int
-    unit: Unit
+    unit: Drawn
 
     @cached_property
     def strength(self) -> Floats:
@@ -499,7 +515,7 @@ class Bootstrap:
         ]
 
     def _summary(self) -> str:
-        what = "rows within data sets" if self.unit == "row" else "data sets"
+        what = "data sets" if self.unit == "data set" else f"{self.unit}s within data sets"
         return (
             f"{self.replicates} replicates of {what}, {len(self.nodes)} nodes; threshold "
             f"{self.threshold:.3g}, {counted(len(self.averaged().arcs), 'arc')} in the averaged "
@@ -598,6 +614,8 @@ def bootstrap(
     known = gathered(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
     )
+    if known.unit is not None and not known.has_rows and not is_data(source):  # to draw units
+        known = table(source, group=group, columns=columns, missing=missing, inputs=inputs)
     allowed = plan.allowed(known)
     if unit == "data set" and len(known.levels) < 2:
         raise DataError(
@@ -610,6 +628,7 @@ def bootstrap(
             "sufficient statistics hold no rows to resample; give the rows, or use ",
             Option("unit", "data set", "data-set"),
         )
+    drawn: Drawn = unit if known.unit is None or unit == "data set" else "unit"
     read = partial(data.read, source, group=group, columns=columns, missing=missing)
     parts = _replicates(known, read, unit, replicates, seed)
     warn(known, plan.known)
@@ -628,9 +647,9 @@ def bootstrap(
         except KeyboardInterrupt:
             if not done:
                 raise
-            made = Bootstrap(known.names, counts, done, unit)
+            made = Bootstrap(known.names, counts, done, drawn)
             raise BootstrapInterrupted(made) from None
-    return Bootstrap(known.names, counts, done, unit)
+    return Bootstrap(known.names, counts, done, drawn)
 
 
 def _replicates(

@@ -216,10 +216,7 @@ def show_bootstrap(terminal: Terminal, boot: Bootstrap, threshold: float | None 
     """Print how often arcs were found."""
     limit = boot.threshold if threshold is None else threshold
     kept = {frozenset(arc) for arc in boot.averaged(threshold).arcs}
-    terminal.text(
-        f"{counted(boot.replicates, 'network')} learned from resampled "
-        f"{'rows' if boot.unit == 'row' else 'data sets'}:"
-    )
+    terminal.text(f"{counted(boot.replicates, 'network')} learned from resampled {boot.unit}s:")
     rows = []
     for row in boot.pairs():
         arc = f"{row.parent} {'->' if row.directed else '--'} {row.child}"

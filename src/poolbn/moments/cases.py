@@ -13,7 +13,7 @@ import numpy as np
 
 from poolbn.arguments import FLAG, PATH, TEXT, among, check_arguments, names_of
 from poolbn.arrays import Floats, Integers, Positions
-from poolbn.errors import DataError, InPython, Option, nearest
+from poolbn.errors import NO_UNITS, DataError, InPython, MessagePart, Option, nearest
 from poolbn.moments.statsfile import Saved, read_file, write_file
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, noun_of
@@ -118,6 +118,11 @@ class AnyData(Protocol):
             return self._kinds[name]
         except (KeyError, TypeError):
             return self.kinds[int(positions(self.names, (name,))[0])]
+
+    @property
+    def unit(self) -> str | None:
+        """The column that says which unit of its data set a row is of; None without units."""
+        return None
 
     @property
     def missing(self) -> Integers:
@@ -332,6 +337,15 @@ def counts_in_words(data: AnyData, rows: str = "") -> str:
     """Rows, data sets and columns; `rows` may follow the first."""
     sets = counted(len(data.levels), noun_of(data.group))
     return f"{counted(data.n_rows, 'row')}{rows}, {sets}, {counted(len(data.names), 'column')}"
+
+
+def check_no_units(data: AnyData, what: str, *remedy: MessagePart) -> None:
+    """Raise where there are units inside data sets, and this does not use them."""
+    if data.unit is not None:
+        raise DataError(
+            f"{what} takes rows for independent, and {data.unit!r} says units inside data sets; ",
+            *(remedy or (NO_UNITS,)),
+        )
 
 
 def needs_rows(what: str) -> DataError:

@@ -220,6 +220,11 @@ class GroupStats(OnlySums):
         """Whether missing cells are filled in."""
         return self.filled is not None
 
+    @property
+    def unit(self) -> str | None:
+        """The column that says which unit of its data set a row is of; None without units."""
+        return None if self.units is None else self.units.name
+
     def drawn(self, k: int) -> GroupStats:
         """The k-th statistics that the rows may have had if no cell were missing."""
         return self if self.filled is None else self.filled.draw(self, [k])

@@ -185,6 +185,11 @@ class PatternStats(OnlySums):
         return self.known.inputs
 
     @property
+    def unit(self) -> str | None:
+        """The column that says which unit of its data set a row is of; None without units."""
+        return self.known.unit
+
+    @property
     def dropped(self) -> Integers:
         """Rows of each data set left out since they have no cell, (F,)."""
         return self.known.dropped

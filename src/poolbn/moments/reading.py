@@ -13,7 +13,7 @@ import numpy as np
 
 from poolbn.arguments import NAMES, PATH, among, check_arguments, names_of
 from poolbn.arrays import Floats, Integers
-from poolbn.errors import DROP, DataError, InPython, Option, OptionError
+from poolbn.errors import DROP, NO_UNITS, DataError, InPython, Option, OptionError
 from poolbn.moments.cases import list_of_names
 from poolbn.moments.cellstats import CellStats, settled, simplest
 from poolbn.moments.facts import NOTHING
@@ -408,8 +408,12 @@ def stats_of_numbers(
 
 def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> GroupStats:
     """The statistics of what is to be read; with a checkpoint file by file."""
-    if checkpoint is not None or reading.missing == "em":
-        check_no_units(reading.unit, "a checkpoint" if reading.missing != "em" else "EM")
+    if checkpoint is not None:
+        check_no_units(reading.unit, "a checkpoint")
+    if reading.missing == "em":
+        check_no_units(
+            reading.unit, "EM", "leave incomplete rows out with ", DROP, ", or ", NO_UNITS
+        )
     if reading.missing == "em":
         return patterns(reading.rows()).completed()
     if checkpoint is None:

@@ -110,7 +110,8 @@ class UnitSums:
 
     def scaled(self, scale: Floats) -> Self:
         """Of columns divided by these numbers, (N,)."""
-        return replace(self, sums=self.sums / scale, squares=self.squares / np.outer(scale, scale))
+        sums, squares = self.sums / scale, self.squares / np.outer(scale, scale)
+        return replace(self, sums=np.ascontiguousarray(sums), squares=np.ascontiguousarray(squares))
 
 
 def together(name: str, parts: Sequence[UnitSums], at: Sequence[Integers], width: int) -> UnitSums:

@@ -314,6 +314,13 @@ def _with_units(
     return Maxima(found.loglik, found.uneven)
 
 
+def unit_ratios(
+    data: StandardisedStats, families: Sequence[Family], **kind: Unpack[Kind]
+) -> NDArray[np.float64]:
+    """Variances between units inside data sets over those of residuals, (M,)."""
+    return _profile(data, families, False, False, **kind).ratio
+
+
 def _whitened_best(
     data: StandardisedStats, family: Family, ratio: float, **kind: Unpack[Kind]
 ) -> StandardisedStats:

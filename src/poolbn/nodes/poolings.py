@@ -494,6 +494,12 @@ class Partial(Gaussian):
         look = partial(lmm.neighbours, charges=charges, improving_only=improving_only)
         return views.neighbours(data, families, candidates, look)
 
+    def unit_ratios(
+        self, data: StandardisedStats, families: Sequence[Family]
+    ) -> NDArray[np.float64]:
+        """Variances between units inside data sets over those of residuals, (M,)."""
+        return lmm.unit_ratios(data, families, **self._kind())
+
     def cost(self, data_sets: int) -> float:
         """Some dozens of regressions in each data set."""
         return _STEPS * data_sets

@@ -173,7 +173,8 @@ def in_interval(found: Estimates) -> str:
 
 def resampled(boot: Bootstrap, sets: Noun) -> str:
     """What a bootstrap resampled."""
-    return f"rows within {sets.many}" if boot.unit == "row" else f"whole {sets.many}"
+    whole = boot.unit == "data set"
+    return f"whole {sets.many}" if whole else f"{boot.unit}s within {sets.many}"
 
 
 def about_privacy(of: Context) -> str:

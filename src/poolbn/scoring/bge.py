@@ -12,6 +12,7 @@ import numpy as np
 from poolbn.arguments import DICT, NUMBER, check_arguments
 from poolbn.arrays import Floats
 from poolbn.errors import Option, OptionError
+from poolbn.moments.cases import check_no_units
 from poolbn.moments.data import Data, is_continuous
 from poolbn.moments.standardised import Family, StandardisedStats, standardise
 from poolbn.nodes.gaussianfit import GaussianFit
@@ -67,6 +68,7 @@ class BGe:
                 f"BGe is a score for complete pooling, not for {model!r}; use ",
                 Option("score", "bic"),
             )
+        check_no_units(data, "BGe", "use ", Option("score", "bic"))
         numbers = standardise(data.stats())
         N = len(data.names)
         iss_w = N + 2 if self.iss_w is None else self.iss_w

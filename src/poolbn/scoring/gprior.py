@@ -10,6 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.errors import Option
+from poolbn.moments.cases import check_no_units
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family, StandardisedStats, expanded, standardise
 from poolbn.nodes import grouplevel, kinds, linear
@@ -67,6 +69,7 @@ class GPrior:
         Raises:
             DataError: the model cannot be fitted to the data.
         """
+        check_no_units(data, "gprior", "use ", Option("score", "bic-h"))
         numbers = standardise(data.stats())
         check_admits(model, numbers)
         fits = NodeScores(data, model, same_for_all(math.log(numbers.rows) / 2))

@@ -15,7 +15,7 @@ from poolbn.arguments import NUMBER, TEXT, check_arguments, names_of
 from poolbn.arrays import Floats
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.errors import DROP, DataError, Option, OptionError, check_option
-from poolbn.moments.cases import positions
+from poolbn.moments.cases import check_no_units, positions
 from poolbn.moments.data import Data, check_data, is_continuous
 from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import StandardisedStats, standardise
@@ -336,7 +336,11 @@ def make_tests(data: Data, model: NodeModel, test: Test | OwnTest) -> CITests:
     if not isinstance(test, str):
         return AskedTests("own", partial(_own, test, data.names))
     name = chosen_test(data, model, test)
+    if data.unit is not None and test == "auto":
+        name = "lr"  # of models that have units
     _check_complete(data)
+    if name != "lr":
+        check_no_units(data, f"the test {name!r}", "use ", Option("test", "lr"))
     if is_continuous(data) and name != "lr":
         return GaussianTests.on(standardise(data.stats()), name)
     return AskedTests(name, ColumnTests(data, model, name).log_p)

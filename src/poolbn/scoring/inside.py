@@ -22,6 +22,7 @@ from poolbn.arrays import Flags, Floats
 from poolbn.moments.standardised import Family, StandardisedStats, pack
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.model import NeighbourScores
+from poolbn.nodes.poolings import Partial
 from poolbn.run.compiling import kernels
 from poolbn.scoring.likelihoods import PenalisedLikelihood
 
@@ -124,12 +125,28 @@ class InsideLikelihood:
             if self._plainly[child]:
                 wanted[m] = False
         charges = self.inside.charges_of_one_more(families)
-        gains = promised(data, families, wanted)
+        if data.units is None:
+            gains = promised(data, families, wanted)
+        else:
+            gains = self._promised(families, wanted)
         with np.errstate(invalid="ignore"):
             most = own[:, None] + most_of(gains) - charges[:, None]
         known = wanted & np.isfinite(own)[:, None]
         found.values[known] = most[known]
         return found
+
+    def _promised(self, families: Sequence[Family], wanted: Flags) -> Floats:
+        """With units inside data sets, whose variance stays as the families' own fits have it."""
+        data, model = self.inside.data, self.inside.model
+        assert isinstance(model, Partial)
+        gains = np.zeros(wanted.shape)
+        for m, family in enumerate(families):
+            view = data
+            if not data.unit_level[family[0]]:
+                ratio = model.unit_ratios(data, [family])
+                view = data.whitened(np.full(len(data.n), ratio[0]))
+            gains[m] = promised(view, [family], wanted[m : m + 1])[0]
+        return gains
 
     def cost(self) -> float:
         """About the regressions that one score costs."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from poolbn.arguments import Argument
 from poolbn.arrays import Integers
-from poolbn.errors import GROUP, DataError, InPython, nearest
+from poolbn.errors import NO_UNITS, DataError, InPython, MessagePart, nearest
 from poolbn.findings import FindingKind, tell
 from poolbn.tables.sources import Part, Piece, Wanted, in_words, is_dask, unhashable
 from poolbn.wording import counted
@@ -67,13 +67,12 @@ def nested(source: object, parts: list[Part], group: Any) -> tuple[Any, str | No
     return outer, unit
 
 
-def check_no_units(unit: str | None, what: str) -> None:
+def check_no_units(unit: str | None, what: str, *remedy: MessagePart) -> None:
     """Raise where units inside data sets are given to what does not use them."""
     if unit is not None:
         raise DataError(
-            f"{what} does not use units inside data sets, and {unit!r} says units; name the column "
-            "of the data sets alone with ",
-            GROUP,
+            f"{what} takes rows for independent, and {unit!r} says units inside data sets; ",
+            *(remedy or (NO_UNITS,)),
         )
 
 
