@@ -252,6 +252,7 @@ def _grown(array: Array, size: int, fill: int = 0) -> Array:
     have = array.shape[-1]
     if size <= have:
         return array
-    more = (*array.shape[:-1], max(size, 2 * have) - have)
-    grown: Any = np.concatenate([array, np.full(more, fill, dtype=array.dtype)], axis=-1)
+    shape = (*array.shape[:-1], max(size, 2 * have))
+    grown: Any = np.zeros(shape, array.dtype) if fill == 0 else np.full(shape, fill, array.dtype)
+    grown[..., :have] = array
     return cast("Array", grown)

@@ -34,6 +34,26 @@ COLUMNS = (*TERM, "pooling", *_NUMBERS, "between_sd", "opposite")
 _LONG = (*TERM, "data_set", *_NUMBERS)
 
 
+SHARES = ("parents", "data_sets", "units", "residual")  # of a node's variance, by level
+
+
+def variances_table(fits: Mapping[str, LocalFit], data: Data) -> pd.DataFrame:
+    """A row for each node: its variance, the share of each level, and correlations inside them."""
+    rows: list[tuple[Any, ...]] = []
+    for node, fit in fits.items():
+        of = None if fit.is_given else fit.variances(data)
+        if of is None:
+            rows.append((node, *(math.nan,) * 7, ""))
+            continue
+        fixed = 0.0 if math.isnan(of.fixed) else of.fixed
+        around = of.random + of.units + of.left
+        parts = np.array([of.fixed, of.random, of.units, of.left])
+        alike = np.array([of.random, of.random + of.units]) / around
+        rows.append((node, fixed + around, *parts / (fixed + around), *alike, of.scale))
+    names = ["node", "variance", *SHARES, "icc_data_set", "icc_unit", "scale"]
+    return pd.DataFrame(rows, columns=names)
+
+
 def effects_table(
     dag: Dag, fits: Mapping[str, LocalFit], interval: float = 0.95, by: By = "arc"
 ) -> pd.DataFrame:

@@ -29,6 +29,7 @@ from poolbn.network.effects import (
     heterogeneity_table,
     summarised,
     told,
+    variances_table,
     within_between_table,
 )
 from poolbn.network.file import network_text, read_network
@@ -691,7 +692,8 @@ class Network(Presented, Graphical, Questions):
             f"Network: {counted(len(self.dag.nodes), 'node')}, "
             f"{counted(len(self.dag.arcs), 'arc')}, "
             f"{counted(len(self.levels), noun_of(self.group))}, "
-            f"{counted(self.n_rows, 'row')}",
+            f"{counted(self.n_rows, 'row')}"
+            + ("" if self.unit is None else f"; units: {self.unit} in {self.group}"),
             f"{used}; score {figure(self.score, '.4f')}{self._sought()}",
         )
 
@@ -779,6 +781,40 @@ class Network(Presented, Graphical, Questions):
             found[: len(self.missing)] = self.missing
         names = pd.Index(self.levels, dtype=object)
         return pd.DataFrame(found.T, index=list(self.dag.nodes), columns=names)
+
+    def variances(self, data: Data | None = None) -> pd.DataFrame:
+        """A row for each node: which level its variance is at.
+
+        Shares of the variance are those of its parents, of differences between data sets, between
+        units inside them, and of what is left (Nakagawa and Schielzeth). `icc_data_set` and
+        `icc_unit` are how alike two rows of a data set, and of a unit, are beside their parents:
+        intraclass correlations. Without pooling, parents and data sets are one. For logistic and
+        count regressions the variance is on the `scale` of their effects.
+
+        Args:
+            data: what the network was learned from; not needed where it holds its statistics.
+
+        Raises:
+            DataError: the network holds no statistics, as one from a file.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.fit("age -> bmi", trial, group="clinic")
+            >>> net.variances()[["node", "parents", "data_sets", "residual"]].round(3)
+              node  parents  data_sets  residual
+            0  age    0.000      0.034     0.966
+            1  bmi    0.023      0.069     0.908
+        """
+        known = checked_data(self, data)
+        if known is None:
+            known = self.fitted_to
+        if known is None:
+            raise DataError(
+                "variances need what the network was learned from, and it holds none; give the "
+                "rows, pb.table(data, group=...), or statistics of them, pb.stats(data, group=...)"
+            )
+        return variances_table(self.fits, known)
 
     def models(self) -> pd.DataFrame:
         """A row for each node: its parents, its model, how strength is shared, how the fit ended.

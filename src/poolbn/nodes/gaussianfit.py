@@ -318,7 +318,7 @@ class GaussianFit(LinearFit):
         """What fixed and random effects explain of the node's variance."""
         if self.is_given or isinstance(self.pooling, GroupLevel) or not self.status.ok:
             return None
-        stats = sums_with(data, [*self.parents, self.child]).select(self.columns)
+        stats = sums_with(data, [*self.parents, self.child]).select([*self.columns, self.child])
         found = of_sums(stats, self.coef, self.fixed, self.random_cov, self.sigma2)
         if self.unit_share is None:
             return found

@@ -59,21 +59,21 @@ def of_sums(
     """Of a linear regression, from statistics of its columns.
 
     Args:
-        stats: of the p columns.
+        stats: of the p columns, and the child last.
         coef: in each data set, (F, q).
         fixed: of the population, (q,); None without one.
         random_cov: of random effects, (q, q); None where there are none.
         left: residual variances, (F,).
     """
-    n = stats.n.astype(np.float64)
+    n, mean, scatters = stats.n.astype(np.float64), stats.mean[:, :-1], stats.scatter[:, :-1, :-1]
     share, rows = n / n.sum(), n.sum()
-    centre = share @ stats.mean
-    away = stats.mean - centre
-    scatter = stats.scatter.sum(axis=0) + np.einsum("j,ja,jb->ab", n, away, away)
+    centre = share @ mean
+    away = mean - centre
+    scatter = scatters.sum(axis=0) + np.einsum("j,ja,jb->ab", n, away, away)
     residual = float(share @ left)
     if fixed is None:  # what the data sets' own regressions make of the rows
-        level = coef[:, 0] + np.einsum("ja,ja->j", coef[:, 1:], stats.mean)
-        inside = np.einsum("ja,jab,jb->", coef[:, 1:], stats.scatter, coef[:, 1:])
+        level = coef[:, 0] + np.einsum("ja,ja->j", coef[:, 1:], mean)
+        inside = np.einsum("ja,jab,jb->", coef[:, 1:], scatters, coef[:, 1:])
         between = n @ (level - share @ level) ** 2
         return Variances(math.nan, float(inside + between) / (rows - 1), residual)
     of_rows = float(fixed[1:] @ scatter @ fixed[1:]) / (rows - 1)
