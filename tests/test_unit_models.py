@@ -255,3 +255,18 @@ def test_columns_that_describe_units() -> None:
     assert not wrong.status.ok
     assert "constant in each unit, and its parent 'x' is not" in wrong.detail
     assert pb.fit_node(stats, "y", ["age", "x"]).status.ok
+
+
+def test_values_of_few_units_are_not_written(tmp_path) -> None:
+    """Sums of a size would tell the sums of the one unit that has a value."""
+    frame = visits(15, patients=60)
+    few = frame["patient"].isin([3, 70, 130, 190])
+    rare = frame.assign(rare=few.astype(float))
+    rare.loc[rare["patient"] % 60 < 5, "rare"] = 1.0  # in rows enough, in five units
+    with pytest.raises(pb.DataError, match=r"too few units .* one of the two values of 'rare'"):
+        pb.stats(rare, group=GROUP).save(tmp_path / "s.stats")
+    common = frame.assign(common=(frame["patient"] % 2).astype(float))
+    pb.stats(common, group=GROUP).save(tmp_path / "s.stats")
+    units = pb.GroupStats.load(tmp_path / "s.stats").units
+    assert units is not None
+    assert units.count.min() >= 20  # ten of each half

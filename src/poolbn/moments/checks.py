@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.moments.table import gaps_of, has_gaps
+from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.kinds import has_levels, is_normal
 from poolbn.wording import counted, listed, noun_of, shortened
 
@@ -409,7 +411,13 @@ def _repeated(table: Inspected) -> Finding | None:
 
     names = [name for k, name in enumerate(table.names) if has(k)]
     what = f"{_columns(names)} may be ids with several rows each, and such rows are not independent"
-    return _finding(FindingKind.REPEATED_ID, names, what, without(names, table.every))
+    if not names:
+        return None
+    outer = None if table.stats.group == DATA_SET else table.stats.group
+    typed = shlex.quote(f"{outer or ''}/{names[0]}")
+    units = Option("group", [outer, names[0]], typed)
+    remedy = ("if they are units inside data sets, say so with ", units, ", else ")
+    return _finding(FindingKind.REPEATED_ID, names, what, (*remedy, *without(names, table.every)))
 
 
 def _missing_codes(table: Inspected) -> Finding | None:

@@ -122,6 +122,7 @@ def _shown(stats: GroupStats) -> Iterator[tuple[str, str, str]]:
     return ((str(level), f"{rows:,}", f"{left:,}") for level, rows, left in shown)
 
 
+_ROUNDED = 1e-6  # of a number of units
 # Rows that a data set must have to be written to a file that is handed on.
 SMALLEST = 10
 _OF_DATA_SETS = ("n", "mean", "scatter", "dropped", "cubes")  # arrays (F, ...)
@@ -445,21 +446,42 @@ def _shareable(stats: GroupStats, units: UnitSums) -> UnitSums:
             Option("allow_small", True),
         )
     binary = [k for k, facts in enumerate(stats.facts) if facts.values and len(facts.values) == 2]
-    low = np.array([min(stats.facts[k].values or [0.0]) for k in binary])
-    high = np.array([max(stats.facts[k].values or [1.0]) for k in binary])
+    low, high = (
+        np.array([of(stats.facts[k].values or [0.0, 1.0]) for k in binary]) for of in (min, max)
+    )
 
-    def told(some: UnitSums) -> Integers:
-        """Rows that have a value of a column with two, (C, 2 x columns)."""
-        rows = (some.count * some.size)[:, None]
-        above = some.sums[:, binary] + rows * (stats.mean[some.data_set][:, binary] - low)
-        upper = np.rint(above / (high - low)).astype(np.int64)
-        return np.hstack([upper, np.rint(rows).astype(np.int64) - upper])
+    def having(some: UnitSums) -> Floats:
+        """At most how many units have a value of a column with two, inf for none: (C, columns).
+
+        Of units with s_i rows that have it, (sum s_i)^2 / sum s_i^2 is no more than how many have.
+        """
+        found = []
+        m, k = some.size[:, None], some.count[:, None]
+        square = np.einsum("caa->ca", some.squares)[:, binary]
+        for end, sign in ((low, 1.0), (high, -1.0)):
+            off = sign * (stats.mean[some.data_set][:, binary] - end)
+            unit = high - low
+            rows = (sign * some.sums[:, binary] + k * m * off) / unit
+            squares = (
+                square + 2 * m * off * sign * some.sums[:, binary] + k * (m * off) ** 2
+            ) / unit**2
+            found.append(np.where(rows < 0.5, np.inf, rows**2 / np.maximum(squares, 0.25)))
+        return np.hstack(found)
 
     def good(some: UnitSums) -> Flags:
-        rare = (told(some) > 0) & (told(some) < SMALLEST)
-        return np.asarray((some.count >= SMALLEST) & ~rare.any(axis=1))
+        enough = (having(some) > SMALLEST - _ROUNDED).all(axis=1)
+        return np.asarray((some.count >= SMALLEST) & enough)
 
-    return units.merged(good)
+    found = units.merged(good)
+    if not good(found).all():
+        c = int((~good(found)).argmax())
+        name = stats.names[binary[int(having(found)[c].argmin()) % len(binary)]]
+        raise DataError(
+            f"too few units ({units.name!r}) of data set {stats.levels[found.data_set[c]]!r} have "
+            f"one of the two values of {name!r}, and sums of few units reveal them; ",
+            left_out(name), ", or write them anyway with ", Option("allow_small", True),
+        )  # fmt: skip
+    return found
 
 
 def check_magnitude(names: Sequence[str], size: Floats) -> None:

@@ -80,23 +80,29 @@ class UnitSums:
         """With neighbouring sizes of a data set put together until all kinds are `good`.
 
         A kind that is not is put with the next larger one, or where it is the largest with the next
-        smaller one. A model then takes units for as large as they are on average.
+        smaller one, as long as there is one. A model then takes units for as large as they are on
+        average.
         """
-        now = self
+        now, done = self, -1
         while True:
-            fine = good(now)
-            if fine.all():
+            poor = np.flatnonzero(~good(now) & (now.data_set > done))
+            if not len(poor):
                 return now
-            c = int(fine.argmin())
+            c = int(poor[0])
             own = np.flatnonzero(now.data_set == now.data_set[c])
             if len(own) == 1:
-                return now
+                done = int(now.data_set[c])
+                continue
             place = int(np.flatnonzero(own == c)[0])
             other = own[place + 1] if place + 1 < len(own) else own[place - 1]
             now = now._pair(min(c, other), max(c, other))
 
     def _pair(self, a: int, b: int) -> UnitSums:
-        """With two kinds as one."""
+        """With two kinds as one.
+
+        Squares of means of units stay what they are, times the rows of each: what is left inside
+        units is exact, and statistics that are whitened are those of some rows.
+        """
         k, m = self.count[[a, b]], self.size[[a, b]]
         size = self.size.copy()
         size[a] = float(k @ m) / float(k.sum())
@@ -104,7 +110,10 @@ class UnitSums:
         added = {}
         for name in ("count", "sums", "squares"):
             whole = getattr(self, name).copy()
-            whole[a] += whole[b]
+            if name == "squares":
+                whole[a] = size[a] * (whole[a] / m[0] + whole[b] / m[1])
+            else:
+                whole[a] += whole[b]
             added[name] = whole[rest]
         return replace(self, data_set=self.data_set[rest], size=size[rest], **added)
 
