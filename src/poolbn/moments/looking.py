@@ -232,7 +232,8 @@ class Look:
         options: how `pb.learn` could read the table.
         fixes: what to correct in the table first, or to leave out.
         findings: what is odd about the rest, as `pb.check` finds it.
-        unit: the column that says which unit of its data set a row is of, where `group` names one.
+        unit: the column that says which unit of its data set a row is of, where `group` names one,
+            or where one column looks like ids with several rows each.
 
     Examples:
         >>> import poolbn as pb
@@ -285,6 +286,7 @@ class Look:
         kind = _words(self.options.kinds.get(column.name, column.kind))
         why = self.options.left_out.get(column.name)
         use = "input" if column.name in self.options.inputs else f"left out: {why}" if why else ""
+        use = "units" if column.name == self.unit else use
         return column.name, kind, use, column.gaps, values, ", ".join(where[:_SETS]) + more
 
     @property
@@ -326,7 +328,7 @@ class Look:
         if self.unit is not None:
             both = [self.group, self.unit]
             own = [Option("group", both, shlex.quote("/".join(name or "" for name in both)))]
-        names = [column.name for column in self.columns]
+        names = [column.name for column in self.columns if column.name != self.unit]
         return [*own, *self.options.given(names, shell=shell)]
 
     def __str__(self) -> str:
@@ -455,6 +457,8 @@ def look(
         if not alone and len(wrong) < len(seen.columns):
             made, options, findings, more = _proposed(read, group, seen, options)
             fixes += more
+            if unit is None and made is not None:
+                unit, options = _with_units(options)
         likely = tuple(likely_groups(parts[0])) if alone else ()
     early = {str(w.message): w.message.finding for w in told if isinstance(w.message, DataWarning)}
     rows, nodes = 0, {}
@@ -523,6 +527,15 @@ def _proposed(
             return made, options, tuple(findings), ()
         options = changed
     return made, options, tuple(findings), ()
+
+
+def _with_units(options: Options) -> tuple[str | None, Options]:
+    """A column of ids with several rows each says units, if it is the only one; else None."""
+    ids = [n for n, why in options.left_out.items() if why == FindingKind.REPEATED_ID.value]
+    if len(ids) != 1 or options.missing == "em":  # which does not use units
+        return None, options
+    left_out = {name: why for name, why in options.left_out.items() if name != ids[0]}
+    return ids[0], replace(options, left_out=left_out)
 
 
 def _leaving_out(options: Options, names: Mapping[str, str]) -> Options:

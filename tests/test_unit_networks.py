@@ -1,0 +1,190 @@
+"""Networks of rows with units inside data sets: searches, answers, files, what is refused."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import poolbn as pb
+from poolbn.cli.app import app
+from poolbn.scoring.inside import InsideLikelihood
+
+GROUP = ["clinic", "patient"]
+
+
+def visits(seed: int, clinics: int = 5, patients: int = 20) -> pd.DataFrame:
+    """a -> b -> c, a column d beside them, and levels of patients in all."""
+    rng = np.random.default_rng(seed)
+    size = rng.integers(1, 6, clinics * patients)
+    patient = np.repeat(np.arange(len(size)), size)
+    clinic = patient // patients
+
+    def noise() -> np.ndarray:
+        own = rng.normal(size=len(size))[patient] + 0.5 * rng.normal(size=clinics)[clinic]
+        return own + rng.normal(size=len(patient))
+
+    a, d = noise(), noise()
+    b = (0.6 + 0.2 * rng.normal(size=clinics))[clinic] * a + noise()
+    c = -0.6 * b + noise()
+    return pd.DataFrame({"clinic": clinic, "patient": patient, "a": a, "b": b, "c": c, "d": d})
+
+
+@pytest.mark.parametrize("score", ["bic", "bic-w"])
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial"])
+def test_the_exact_search_finds_the_best_of_all_graphs(score: str, pooling: str) -> None:
+    stats = pb.stats(visits(0)[[*GROUP, "a", "b", "c"]], group=GROUP)
+    arcs = list(combinations("abc", 2))
+    best = -np.inf
+    for ways in product((None, 0, 1), repeat=3):
+        some = [
+            pair if way else pair[::-1]
+            for pair, way in zip(arcs, ways, strict=True)
+            if way is not None
+        ]
+        try:
+            dag = pb.Dag(["a", "b", "c"], some)
+        except pb.GraphError:
+            continue
+        best = max(best, pb.score(stats, dag, pooling=pooling, score=score))
+    net = pb.learn(stats, pooling=pooling, score=score, search="exact")
+    assert pb.score(stats, net.dag, pooling=pooling, score=score) == pytest.approx(best, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_screens_change_no_search(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    stats = pb.stats(visits(seed), group=GROUP)
+    lazy = pb.learn(stats, search="hc")
+    monkeypatch.setattr(InsideLikelihood, "neighbours", lambda *_, **__: None)
+    whole = pb.learn(stats, search="hc")
+    assert lazy.dag == whole.dag
+    assert lazy.score == whole.score
+
+
+def test_searches_agree_and_columns_have_no_order() -> None:
+    frame = visits(3)
+    nets = [pb.learn(frame, group=GROUP, search=search) for search in ("exact", "orders", "hc")]
+    assert {net.dag for net in nets} == {nets[0].dag}
+    other = pb.learn(frame[["d", "c", "patient", "a", "clinic", "b"]], group=GROUP)
+    assert set(other.dag.arcs) == set(nets[0].dag.arcs)
+    assert other.score == pytest.approx(nets[0].score, rel=1e-9)
+    assert nets[0].dag.skeleton() == (("a", "b"), ("b", "c"))
+
+
+def test_a_network_says_its_units(tmp_path) -> None:
+    net = pb.learn(visits(4), group=GROUP)
+    assert "units: patient in clinic" in repr(net)
+    net.save(tmp_path / "net.json")
+    again = pb.load(tmp_path / "net.json")
+    assert again.unit == "patient"
+    assert repr(again) == repr(net)
+    for node in net.dag.nodes:
+        assert (again[node].unit_share == net[node].unit_share).all()
+    frame = visits(4)
+    found, same = (of.predict(frame, ["c"]) for of in (net, again))
+    assert found.equals(same)
+
+
+def test_variances_are_those_of_levels() -> None:
+    """With many units, the shares are those of the simulation."""
+    frame = visits(5, clinics=20, patients=300)
+    net = pb.fit("a -> b", frame, group=GROUP)
+    table = net.variances().set_index("node")
+    assert table[["parents", "data_sets", "units", "residual"]].sum(axis=1).to_numpy() == (
+        pytest.approx([1.0, 1.0])
+    )
+    a = table.loc["a"]
+    assert a["icc_unit"] == pytest.approx(1.25 / 2.25, abs=0.05)
+    assert a["units"] / a["residual"] == pytest.approx(1.0, abs=0.05)
+    assert (net.variances()["icc_unit"] > net.variances()["icc_data_set"]).all()
+
+
+def test_complete_pooling_has_the_covariance_of_generalised_least_squares() -> None:
+    frame = visits(6)
+    fit = pb.fit_node(pb.stats(frame, group=GROUP), "b", ["a"], pooling="complete")
+    same = frame["patient"].to_numpy()[:, None] == frame["patient"].to_numpy()
+    share = fit.unit_share[0]
+    V = share * same + (1 - share) * np.eye(len(frame))
+    X = np.column_stack([np.ones(len(frame)), frame["a"]])
+    inverse = np.linalg.inv(X.T @ np.linalg.solve(V, X))
+    beta = inverse @ X.T @ np.linalg.solve(V, frame["b"].to_numpy())
+    rest = frame["b"].to_numpy() - X @ beta
+    s2 = rest @ np.linalg.solve(V, rest) / (len(frame) - 2)
+    np.testing.assert_allclose(fit.fixed, beta, rtol=1e-8)
+    np.testing.assert_allclose(fit.fixed_cov, s2 * inverse, rtol=1e-8)
+
+
+def test_predictions_have_the_variance_of_unknown_units() -> None:
+    """Of new patients of known clinics, in a table so large that estimates are sure."""
+    frame = visits(7, clinics=4, patients=4000)
+    net = pb.fit("a -> b", frame, group=GROUP)
+    expected = net.predict(frame[["clinic", "a"]], ["b"])["b", "mean"].to_numpy()
+    rest = frame["b"].to_numpy() - expected
+    assert net["b"].sigma2[0] == pytest.approx(rest.var(), rel=0.03)
+    one = net.predict(pd.DataFrame({"clinic": [0], "a": [0.0]}), ["b"], interval=0.95)
+    width = float(one["b", "upper"].iloc[0] - one["b", "lower"].iloc[0])
+    assert width == pytest.approx(2 * 1.96 * np.sqrt(net["b"].sigma2[0]), rel=0.01)
+
+
+def test_the_bootstrap_draws_units_and_folds_keep_them() -> None:
+    frame = visits(8)[[*GROUP, "a", "b", "d"]]
+    boot = pb.bootstrap(frame, group=GROUP, replicates=10)
+    assert "10 replicates of units within data sets" in repr(boot)
+    assert boot.strength[0, 1] > 0.8
+    table = pb.table(frame, group=GROUP)
+    from poolbn.assess.folds import deal_table
+    from poolbn.assess.resample import table_replicates
+
+    folds = deal_table(table, 4, 0)
+    for train in folds.train:
+        left = set(map(tuple, train.values.T))
+        whole = [
+            {tuple(row) in left for row in table.values.T[table.units == unit]}
+            for unit in np.unique(table.units)
+        ]
+        assert all(len(each) == 1 for each in whole)
+    ((drawn,),) = table_replicates(table, 1, 0, data_sets=False)
+    own = {frozenset(map(tuple, table.values.T[table.units == u])) for u in set(table.units)}
+    for unit in set(drawn.units):
+        assert frozenset(map(tuple, drawn.values.T[drawn.units == unit])) in own
+    counts = [
+        len(set(drawn.units[a:b])) for a, b in zip(drawn.offsets, drawn.offsets[1:], strict=False)
+    ]
+    assert counts == [20] * 5
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda f: pb.learn(f, group=GROUP, pooling="complete", score="bge"), "BGe takes rows"),
+        (lambda f: pb.learn(f, group=GROUP, pooling="none", score="gprior"), "gprior takes rows"),
+        (lambda f: pb.stats(f.mask(f > 2), group=GROUP, missing="em"), "EM takes rows"),
+        (lambda f: pb.impute(f, group=GROUP), "impute takes rows"),
+        (lambda f: pb.learn(f, group=GROUP, search=pb.PC(test="t")), "the test 't' takes rows"),
+    ],
+)
+def test_what_takes_rows_for_independent_says_so(call, words: str) -> None:
+    with pytest.raises(pb.DataError, match=f"{words} for independent, and 'patient' says units"):
+        call(visits(9))
+
+
+def test_the_command_line(tmp_path) -> None:
+    path = tmp_path / "visits.csv"
+    visits(10).to_csv(path, index=False)
+    run = CliRunner().invoke(
+        app, ["learn", str(path), "-g", "clinic/patient", "-o", str(tmp_path / "out")]
+    )
+    assert run.exit_code == 0, run.output
+    assert "units: patient in clinic" in run.output
+    assert pb.load(tmp_path / "out" / "network.json").unit == "patient"
+    look = CliRunner().invoke(app, ["look", str(path), "-g", "clinic"])
+    assert "--group clinic/patient" in look.output
+    stats = tmp_path / "visits.stats"
+    made = CliRunner().invoke(
+        app, ["stats", "make", str(path), "-g", "clinic/patient", "-o", str(stats)]
+    )
+    assert made.exit_code == 0, made.output
+    assert pb.learn(pb.GroupStats.load(stats)).unit == "patient"
