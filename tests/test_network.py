@@ -233,7 +233,8 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
     ]
     assert documented() == {
         "The file of statistics": set(SECTIONS),
-        "The network": {*content, "missing"},  # which is there where cells were missing
+        # where cells were missing, and where there are units inside data sets
+        "The network": {*content, "missing", "unit"},
         "A node": {name for fit in fits for name in fit},
         "A node that is not continuous": {name for fit in nodes for name in encode(fit)},
         "A pooling": {"discrete", *(name for kind in POOLING_KINDS for name in written(kind))},
