@@ -57,6 +57,23 @@ def test_least_squares_has_the_density_of_the_whole_covariance(pooling) -> None:
     assert fit.loglik == pytest.approx(density(frame, fit), rel=1e-10)
 
 
+@pytest.mark.parametrize("residuals", ["shared", "separate"])
+@pytest.mark.parametrize("random", ["full", "intercept"])
+def test_partial_pooling_has_the_density_of_the_whole_covariance(random, residuals) -> None:
+    frame = visits(1)
+    how = pb.Partial(random=random, residuals=residuals)
+    fit = pb.fit_node(pb.stats(frame, group=GROUP), "y", ["x"], pooling=how)
+    total = 0.0
+    for j, (_, own) in enumerate(frame.groupby("clinic")):
+        same = own["patient"].to_numpy()[:, None] == own["patient"].to_numpy()
+        share = fit.unit_share[j]
+        Z = np.column_stack([np.ones(len(own)), own["x"]])
+        V = fit.sigma2[j] * (share * same + (1 - share) * np.eye(len(own)))
+        V += Z @ fit.random_cov @ Z.T
+        total += multivariate_normal(Z @ fit.fixed, V).logpdf(own["y"])
+    assert fit.loglik == pytest.approx(total, rel=1e-9)
+
+
 def test_complete_pooling_is_the_maximum_of_the_density() -> None:
     frame = visits(1)
     fit = pb.fit_node(pb.stats(frame, group=GROUP), "y", ["x"], pooling="complete")

@@ -188,3 +188,29 @@ def test_the_command_line(tmp_path) -> None:
     )
     assert made.exit_code == 0, made.output
     assert pb.learn(pb.GroupStats.load(stats)).unit == "patient"
+
+
+def test_r_has_the_same_models() -> None:
+    frame = visits(11).assign(age=lambda t: (t["patient"] * 7) % 23 + 0.1 * t["patient"])
+    net = pb.fit("age -> a -> b", frame, group=GROUP)
+    script = net.to_psem()
+    assert "lmer(b ~ a + (1 + a | clinic) + (1 | clinic:patient), data = d, REML = FALSE)" in script
+    assert "# age: one value in each patient; fit it to one row of each" in script
+    whole = pb.fit("a -> b", frame, group=GROUP, pooling="complete").to_psem()
+    assert "lmer(b ~ a + (1 | clinic:patient), data = d" in whole
+
+
+def test_new_data_sets_have_rows_of_other_units() -> None:
+    """With many rows a new clinic has what its own rows say, and the variance of rows."""
+    frame = visits(12, clinics=8, patients=200)
+    for pooling in ("complete", "partial", pb.Partial(residuals="pooled")):
+        net = pb.fit("a -> b", frame, group=GROUP, pooling=pooling)
+        new = frame[frame["clinic"] == 3].drop_duplicates("patient")[["a", "b"]]
+        more = net.adapt(new, "new")
+        fit = more["b"]
+        assert fit.sigma2[-1] == pytest.approx(fit.sigma2[3], rel=0.3)
+        assert fit.unit_share[-1] == fit.unit_share[0]
+        np.testing.assert_allclose(fit.coef[-1], fit.coef[3], atol=0.25)
+        at = pd.DataFrame({"clinic": ["new", 3], "a": [0.0, 0.0]})
+        sd = more.predict(at, ["b"])["b", "sd"].to_numpy()
+        assert sd[0] == pytest.approx(sd[1], rel=0.15)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from poolbn.graph.dag import Dag
 from poolbn.network.exporting import r_text
-from poolbn.nodes.localfit import GroupLevel, LocalFit
+from poolbn.nodes.localfit import GroupLevel, LinearFit, LocalFit
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.wording import listed
 
@@ -110,23 +110,28 @@ def _without(fit: LocalFit, formula: str, group: str) -> str:
     """Why R has no model of a node; "" where it has one."""
     if fit.is_given:
         return "an input, or set by an intervention, so it has no model"
-    if isinstance(fit.pooling, GroupLevel):
-        return f"one value in each {group}; fit it to one row of each"
+    linear = fit.gaussian
+    of_units = linear is not None and _of_units(linear)
+    if of_units or isinstance(fit.pooling, GroupLevel):
+        return f"one value in each {fit.unit if of_units else group}; fit it to one row of each"
     if not fit.blocks() and fit.gaussian is None:
         return "a table of probabilities, which lme4 does not have"
     if len(fit.categories) > 2:
         return "more than two levels; mclogit::mblogit, or clmm of the package ordinal, is near it"
     if isinstance(fit.pooling, NoPooling):
-        each = f"by(d, d[[{r_text(group)}]], function(rows) lm({formula}, data = rows))"
+        model = "lm" if fit.unit is None else "lmer"
+        formula += "" if fit.unit is None else f" + (1 | {name(fit.unit)})"
+        each = f"by(d, d[[{r_text(group)}]], function(rows) {model}({formula}, data = rows))"
         return f"a model of its own in each {group}, such as {each}"
     return ""
 
 
 def _random(fits: Mapping[str, LocalFit], node: str, parents: Sequence[str], group: str) -> str:
     """The random effects, "" where there are none."""
-    how = fits[node].pooling
+    how, unit = fits[node].pooling, fits[node].unit
+    units = "" if unit is None else f"(1 | {name(group)}:{name(unit)})"
     if isinstance(how, Complete) or not isinstance(how, Partial):
-        return ""
+        return units
     slopes: Sequence[str] = parents
     if how.random == "intercept":
         slopes = ()
@@ -134,7 +139,13 @@ def _random(fits: Mapping[str, LocalFit], node: str, parents: Sequence[str], gro
         slopes = [p for p in parents if not isinstance(fits[p].pooling, GroupLevel)]
     else:
         slopes = [p for p in parents if p in how.random]
-    return f"({' + '.join(['1', *map(name, slopes)])} | {name(group)})"
+    sets = f"({' + '.join(['1', *map(name, slopes)])} | {name(group)})"
+    return f"{sets} + {units}" if units else sets
+
+
+def _of_units(fit: LinearFit) -> bool:
+    """Whether it is of a column that describes units inside data sets."""
+    return fit.unit_share is not None and bool((fit.unit_share == 1).all())
 
 
 def _notes(fit: LocalFit) -> tuple[str, ...]:

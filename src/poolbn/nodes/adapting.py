@@ -53,8 +53,12 @@ def adapted(fit: LinearFit, weights: Floats, family: GroupStats) -> Adapted:
     Args:
         fit: a node, with pooling.
         weights: rows of each data set that it has, (F,).
-        family: the sufficient statistics of the parents and, last, the child in the new data set.
+        family: the sufficient statistics of the parents and, last, the child in the new data set;
+            where there are units inside data sets, each row is taken for another unit's.
     """
+    assert fit.fixed is not None
+    left = float(fit.within.sigma2[0] / fit.sigma2[0]) if fit.within is not fit else 1.0
+    fit = fit.across
     assert fit.fixed is not None
     # As a difference, so that equal variances stay equal to the last bit.
     sigma2 = float(fit.sigma2[0] + np.average(fit.sigma2 - fit.sigma2[0], weights=weights))
@@ -72,7 +76,7 @@ def adapted(fit: LinearFit, weights: Floats, family: GroupStats) -> Adapted:
         rows = family.n.astype(np.float64)
         sigma2 = float(expected_variance(shape, unit, rows, np.array([generalised]))[0])
         cov *= sigma2 / unit
-        squares = generalised
+        squares = generalised * left
     return Adapted(fit.fixed + b, cov, sigma2, squares, effective_df=effective)
 
 
@@ -94,7 +98,7 @@ def appended(fit: Fit, level: Hashable, own: Adapted, family: GroupStats) -> Fit
     )
     p, last = len(fit.columns), slice(-1, None)
     parents = (rows, family.mean[:, :p], family.scatter[:, :p, :p])
-    total, between = predictive.covariances(fit, *parents, at=last)
+    total, between = predictive.covariances(fit.across, *parents, at=last)
     if own.sigma2 == 0 and rows[0]:  # then the value is seen
         total, between = np.zeros_like(total), np.zeros_like(between)
     known = replace(
@@ -111,6 +115,7 @@ def _with_last(found: Intervals | None, fit: LinearFit, family: GroupStats) -> I
     """The intervals with those of the last data set of the fit."""
     if found is None:
         return None
+    fit = fit.across
     q = len(fit.columns) + 1
     se, df = found.population_se, found.population_df
     if fit.fixed is None:

@@ -590,6 +590,16 @@ class LinearFit(LocalFit):
             return self
         return replace(self, sigma2=self.sigma2 * (1 - share), unit_share=None)
 
+    @cached_property
+    def across(self) -> Self:
+        """The fit with variances of rows of units that are not known, no two rows of the same."""
+        if self.within is self or self.unit_share is None:
+            return self
+        scale, left = self.residual_scale, 1 - self.unit_share
+        scale = None if scale is None else float(scale / left[0])
+        squares = self.squares / left
+        return replace(self, squares=squares, residual_scale=scale, unit_share=None)
+
     @property
     def unit_sd(self) -> Floats | None:
         """The standard deviation between units inside each data set, (F,); None without units."""
