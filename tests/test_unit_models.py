@@ -287,3 +287,15 @@ def test_values_of_few_units_are_not_written(tmp_path) -> None:
     units = pb.GroupStats.load(tmp_path / "s.stats").units
     assert units is not None
     assert units.count.min() >= 20  # ten of each half
+
+
+def test_a_formula_may_name_the_units() -> None:
+    stats = pb.stats(visits(16), group=GROUP)
+    fit = pb.fit_node(stats, "y ~ x + (1 + x | clinic) + (1 | patient)")
+    assert fit.loglik == pb.fit_node(stats, "y", ["x"]).loglik
+    one = pb.fit_node(stats, "y ~ x + (1 | clinic) + (1 | patient)")
+    assert (
+        one.loglik == pb.fit_node(stats, "y", ["x"], pooling=pb.Partial(random="intercept")).loglik
+    )
+    with pytest.raises(pb.OptionError, match="random effects of 'patient'"):
+        pb.fit_node(stats, "y ~ x + (1 + x | clinic) + (1 + x | patient)")

@@ -69,7 +69,8 @@ def fit_node(
 
     A formula says all of it, as in lme4: "bmi ~ age + (1 + age | clinic)" is partial pooling,
     "(1 | clinic)" has the same slopes in all data sets, and random effects of some of the parents
-    are those of `pb.Partial(random=[...])`. Without random effects `pooling` says how.
+    are those of `pb.Partial(random=[...])`. Without random effects `pooling` says how. Units inside
+    data sets have "(1 | patient)", with or without that in the formula.
 
     Args:
         stats: the sufficient statistics, from `pb.stats`; or rows, from `pb.table`, which counts,
@@ -109,6 +110,7 @@ def _of_formula(
     (child,), found, random, notes = formulas[0]
     if notes:
         raise OptionError(f"{text!r} has a modifier, which is not used: {notes[0]}; leave it out")
+    random = tuple(term for term in random if term[1] != stats.unit or set(term[0]) - {"1"})
     if not random:
         return child, found, pooling
     if len(random) > 1 or random[0][1] != stats.group:
