@@ -12,6 +12,7 @@ from scipy.stats import multivariate_normal
 
 import poolbn as pb
 from poolbn.moments.standardised import standardise
+from poolbn.nodes.model import same_for_all
 
 POOLINGS = [
     pb.Complete(),
@@ -75,7 +76,7 @@ def test_partial_pooling_has_the_density_of_the_whole_covariance(random, residua
 
 
 def test_complete_pooling_is_the_maximum_of_the_density() -> None:
-    frame = visits(1)
+    frame = visits(1, clinics=3, patients=6)
     fit = pb.fit_node(pb.stats(frame, group=GROUP), "y", ["x"], pooling="complete")
     same = frame["patient"].to_numpy()[:, None] == frame["patient"].to_numpy()
     X = np.column_stack([np.ones(len(frame)), frame["x"]])
@@ -114,10 +115,10 @@ def test_scores_are_those_of_final_fits(pooling) -> None:
     stats = pb.stats(visits(3), group=GROUP)
     data = standardise(stats)
     fit = pb.fit_node(stats, "y", ["x"], pooling=pooling)
-    found = pooling.logliks(data, [(1, (0,))], pb.nodes.model.same_for_all(0.0))
+    found = pooling.logliks(data, [(1, (0,))], same_for_all(0.0))
     assert found.loglik[0] == pytest.approx(fit.loglik, abs=1e-5)
     assert tuple(found.counts[0]) == fit.counts
-    last = pooling.logliks(data, [(1, (0,))], pb.nodes.model.same_for_all(0.0), final=True)
+    last = pooling.logliks(data, [(1, (0,))], same_for_all(0.0), final=True)
     assert last.loglik[0] == pytest.approx(fit.loglik, abs=1e-9)
 
 
@@ -299,3 +300,54 @@ def test_a_formula_may_name_the_units() -> None:
     )
     with pytest.raises(pb.OptionError, match="random effects of 'patient'"):
         pb.fit_node(stats, "y ~ x + (1 + x | clinic) + (1 + x | patient)")
+
+
+@pytest.mark.parametrize("seed", [17, 18])
+def test_free_levels_leave_contrasts_of_rows(seed: int) -> None:
+    """Deviations from means of data sets have the likelihood of n_j - 1 orthonormal contrasts."""
+    frame = visits(seed, clinics=5, patients=6)
+    found = pb.Partial().logliks(
+        standardise(pb.stats(frame, group=GROUP)).deviations, [(1, (0,))], same_for_all(0.0)
+    )
+    parts = []
+    for _, own in frame.groupby("clinic"):
+        n = len(own)
+        H = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:].T
+        same = own["patient"].to_numpy()[:, None] == own["patient"].to_numpy()
+        x, y = H @ own["x"].to_numpy(), H @ own["y"].to_numpy()
+        parts.append((x, y, H @ same @ H.T))
+
+    def deviance(at: np.ndarray) -> float:
+        slope, sigma2, unit, spread = at[0], *np.exp(at[1:])
+        return -sum(
+            multivariate_normal(
+                slope * x, sigma2 * np.eye(len(x)) + unit * same + spread * np.outer(x, x)
+            ).logpdf(y)
+            for x, y, same in parts
+        )
+
+    options = {"maxiter": 4000, "xatol": 1e-8, "fatol": 1e-10}
+    best = minimize(deviance, [1.0, 0.0, 0.0, -2.0], method="Nelder-Mead", options=options)
+    assert found.loglik[0] == pytest.approx(-best.fun, abs=2e-5)
+
+
+def test_files_of_two_sites_are_the_pooled_rows(tmp_path) -> None:
+    """To the bit, where each size has ten units or more."""
+    rng = np.random.default_rng(19)
+    size = np.tile(np.repeat([1, 2, 4], 12), 4)
+    patient = np.repeat(np.arange(len(size)), size)
+    frame = pd.DataFrame({"clinic": patient // 36, "patient": patient})
+    for name in "xyz":
+        frame[name] = rng.normal(size=len(size))[patient] + rng.normal(size=len(patient))
+    frame["y"] += frame["x"]
+    for site in (0, 1):
+        own = frame[frame["clinic"] // 2 == site]
+        pb.stats(own, group=GROUP).save(tmp_path / f"{site}.stats")
+    both = sum(pb.GroupStats.load(tmp_path / f"{site}.stats") for site in (0, 1))
+    whole = pb.stats(frame, group=GROUP)
+    for name in ("data_set", "size", "count", "sums", "squares"):
+        assert (getattr(both.units, name) == getattr(whole.units, name)).all()
+    nets = [pb.learn(of) for of in (both, whole)]
+    assert nets[0].dag == nets[1].dag
+    assert nets[0].score == nets[1].score
+    assert "units: 144 (patient), 1 to 4 rows each" in repr(both)

@@ -116,6 +116,14 @@ def data_set_lines(stats: GroupStats) -> list[str]:
     return [*lines, f"  ... and {more:,} more"] if more > 0 else lines
 
 
+def units_line(units: UnitSums | None) -> list[str]:
+    """How many units there are, where there are any."""
+    if units is None:
+        return []
+    sizes = f"{units.size.min():.3g} to {units.size.max():.3g} rows each"
+    return [f"units: {units.n_units:,} ({visible(units.name)}), {sizes}"]
+
+
 def _shown(stats: GroupStats) -> Iterator[tuple[str, str, str]]:
     """Data sets, their rows and those that were dropped."""
     shown = zip(stats.levels[:SHOWN], stats.n.tolist(), stats.dropped.tolist(), strict=False)
@@ -332,7 +340,8 @@ class GroupStats(OnlySums):
 
     def __repr__(self) -> str:
         columns = f"columns: {visible(shortened(self.names, SHOWN))}"
-        return "\n".join([f"GroupStats: {counts_in_words(self)}", columns, *data_set_lines(self)])
+        head = [f"GroupStats: {counts_in_words(self)}", columns, *units_line(self.units)]
+        return "\n".join([*head, *data_set_lines(self)])
 
     def _repr_html_(self) -> str:
         rows = "".join(

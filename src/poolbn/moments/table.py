@@ -256,7 +256,10 @@ class Table(AnyData):
         return patterns_of(names, self.levels, self.data_set, rows, self.group)
 
     def __repr__(self) -> str:
-        return "\n".join(in_words("Table", self))
+        units = (
+            [] if self.units is None else [f"units: {len(np.unique(self.units)):,} ({self.unit})"]
+        )
+        return "\n".join([*in_words("Table", self), *units])
 
 
 def as_table(data: Data) -> Table:
