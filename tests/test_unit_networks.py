@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import t as student
 from typer.testing import CliRunner
 
 import poolbn as pb
@@ -214,3 +215,13 @@ def test_new_data_sets_have_rows_of_other_units() -> None:
         at = pd.DataFrame({"clinic": ["new", 3], "a": [0.0, 0.0]})
         sd = more.predict(at, ["b"])["b", "sd"].to_numpy()
         assert sd[0] == pytest.approx(sd[1], rel=0.15)
+
+
+def test_treatment_effects_are_those_of_the_model() -> None:
+    frame = visits(13).assign(arm=lambda t: np.where(t["patient"] % 2 == 0, "no", "yes"))
+    found = pb.treatment_effects(frame, treatment="arm", group=GROUP, outcomes=["a"])
+    table = pb.table(frame, group=GROUP, kinds={"arm": "discrete"})
+    (term,) = pb.fit_node(table, "a", ["arm"]).terms("arm")
+    assert found["effect"][0] == term.effect
+    assert found["p_value"][0] == pytest.approx(2 * student.sf(abs(term.effect / term.se), term.df))
+    assert found["mean"].isna().all()
