@@ -7,6 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import linregress
 from scipy.stats import t as student
 from typer.testing import CliRunner
 
@@ -225,3 +226,17 @@ def test_treatment_effects_are_those_of_the_model() -> None:
     assert found["effect"][0] == term.effect
     assert found["p_value"][0] == pytest.approx(2 * student.sf(abs(term.effect / term.se), term.df))
     assert found["mean"].isna().all()
+
+
+def test_effects_of_what_describes_units_are_those_of_units_means() -> None:
+    """With units of the same size, intervals are the t intervals of a row for each unit."""
+    rng = np.random.default_rng(14)
+    patient = np.repeat(np.arange(24), 4)
+    z = rng.normal(size=24)[patient]
+    y = z + rng.normal(size=24)[patient] + rng.normal(size=96)
+    frame = pd.DataFrame({"clinic": patient // 8, "patient": patient, "z": z, "y": y})
+    fit = pb.fit_node(pb.stats(frame, group=GROUP), "y", ["z"], pooling="complete")
+    assert 0 < fit.unit_share[0] < 1
+    means = frame.groupby("patient").mean()
+    found = linregress(means["z"], means["y"])
+    assert fit.population(1) == pytest.approx((found.slope, found.stderr, 22.0), rel=1e-4)

@@ -72,10 +72,13 @@ class StandardisedStats:
     # sums of units inside data sets; None where there are none, or where they are whitened
     units: UnitSums | None = None
     # where rows of units are alike and are whitened: t of each data set, (F,), what intercepts
-    # weigh, (F,), and the logarithms of the determinants of the rows' covariances, (F,)
+    # weigh, (F,), the logarithms of the determinants of the rows' covariances, (F,), the units of
+    # each data set, (F,), and columns that vary in none, (N,)
     ratio: Floats | None = None
     weight: Floats | None = None
     log_determinant: Floats | None = None
+    n_units: Floats | None = None
+    above_rows: Flags | None = None
 
     @cached_property
     def deviations(self) -> StandardisedStats:
@@ -120,6 +123,8 @@ class StandardisedStats:
         made = replace(
             self, mean=mean, scatter=scatter, total=total, center=self.center + self.scale * middle,
             units=None, ratio=ratio, weight=weight, log_determinant=log_determinant,
+            n_units=of.in_data_sets(F).astype(np.float64),
+            above_rows=self._unit_level | self.group_level,
         )  # fmt: skip
         for name in ("order", "constant", "group_level", "mostly_constant"):  # facts of the rows
             vars(made)[name] = getattr(self, name)
@@ -128,6 +133,10 @@ class StandardisedStats:
     @cached_property
     def unit_level(self) -> Flags:
         """Columns that describe units: they vary, but in no unit, (N,)."""
+        return self._unit_level
+
+    @cached_property
+    def _unit_level(self) -> Flags:
         of = self.units
         if of is None:
             return np.zeros(len(self.names), dtype=bool)

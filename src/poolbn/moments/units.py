@@ -261,7 +261,7 @@ def _grown(array: Array, size: int, fill: int = 0) -> Array:
     have = array.shape[-1]
     if size <= have:
         return array
-    shape = (*array.shape[:-1], max(size, 2 * have))
+    shape = (*array.shape[:-1], max(size + size // 4, 2 * have))
     grown: Any = np.zeros(shape, array.dtype) if fill == 0 else np.full(shape, fill, array.dtype)
     grown[..., :have] = array
     return cast("Array", grown)

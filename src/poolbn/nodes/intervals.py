@@ -73,9 +73,36 @@ def intervals_of(fit: LinearFit, x: Sums) -> Intervals:
     return _partial(fit, x, fit.fixed, fit.random_cov)
 
 
+def _by_units(
+    se: Floats, df: Floats, x: Sums, rows: Floats, units: Floats
+) -> tuple[Floats, Floats]:
+    """Of coefficients whose columns vary in no unit: units tell of them, not rows.
+
+    A variance between units is by maximum likelihood: squares over units, not over what the
+    coefficients leave.
+
+    Args:
+        se: standard errors, with a variance that is unbiased for rows, (..., q).
+        df: degrees of freedom, (..., q).
+        x: the statistics.
+        rows: that the coefficients are from, (...).
+        units: likewise.
+    """
+    if x.above is None:
+        return se, df
+    q, own = len(x.above), np.maximum(units - x.above.sum(), 1.0)
+    wider = np.sqrt(units / own * np.maximum(rows - q, 1.0) / rows)
+    return (
+        np.where(x.above, se * np.maximum(wider, 1.0)[..., None], se),
+        np.where(x.above, np.minimum(own[..., None], df), df),
+    )
+
+
 def _without_pooling(fit: LinearFit, x: Sums) -> Intervals:
     F, q = fit.coef.shape
     se, df = fit.coef_sd.copy(), np.repeat((x.n - q)[:, None].astype(np.float64), q, axis=1)
+    if x.units is not None:
+        se, df = _by_units(se, df, x, x.n, x.units)
     spread, spread_df = se[0].copy(), df[0]
     if F > 1:
         spread = fit.coef.std(axis=0, ddof=1) / math.sqrt(F)
@@ -88,9 +115,12 @@ def _complete(fit: LinearFit, x: Sums) -> Intervals:
     F, q = fit.coef.shape
     assert fit.fixed_se is not None
     df, none = np.full((F, q), float(x.n.sum()) - q), np.full(q, math.nan)
-    se = np.repeat(fit.fixed_se[None], F, axis=0)
+    fixed_se = fit.fixed_se
+    if x.units is not None:
+        fixed_se, df = _by_units(fixed_se, df, x, x.n.sum(), x.units.sum())
+    se = np.repeat(fixed_se[None], F, axis=0)
     se[:, 0] = math.nan
-    return Intervals(fit.fixed_se, df[0], none, x.center[:-1], se, df)
+    return Intervals(fixed_se, df[0], none, x.center[:-1], se, df)
 
 
 def _partial(fit: LinearFit, x: Sums, fixed: Floats, random_cov: Floats) -> Intervals:
@@ -98,7 +128,12 @@ def _partial(fit: LinearFit, x: Sums, fixed: Floats, random_cov: Floats) -> Inte
     se, df, variance = hartung_knapp(x, fixed, _weights(fit, x, random_cov))
     ratio = 1.0 if fit.unbiased else float(x.n.sum()) / rows
     se = np.where(x.varies, se, np.sqrt(variance * ratio))
-    df = np.where(x.varies, df, rows)
+    others = np.full(len(df), rows)
+    if x.units is not None:  # data sets have levels of their own
+        units = np.array(x.units.sum() - len(x.n))
+        wider, others = _by_units(se, others, x, np.array(rows + len(df)), units)
+        se = np.where(x.varies, se, wider)
+    df = np.where(x.varies, df, others)
     own = own_estimates(x)
     residual, residual_df = _residuals(fit, x, own)
     spread = _spread(fit, x, random_cov)
@@ -240,6 +275,8 @@ def family_sums(data: StandardisedStats, family: Family, varies: NDArray[np.bool
         data.scale[columns],
         varies,
         data.weights,
+        data.n_units,
+        None if data.above_rows is None else np.append(True, data.above_rows[list(parents)]),
     )
 
 

@@ -86,6 +86,8 @@ class Sums(NamedTuple):
         scale: pooled standard deviation, (q,).
         varies: which coefficients have random effects, the intercept first, (q,).
         weight: what intercepts weigh, (F,): n, or less where rows of units are whitened.
+        units: then how many there are, (F,); else None.
+        above: then whether a coefficient's column varies in no unit, as the intercept's, (q,).
     """
 
     n: Floats
@@ -95,6 +97,8 @@ class Sums(NamedTuple):
     scale: Floats
     varies: NDArray[np.bool_]
     weight: Floats
+    units: Floats | None = None
+    above: NDArray[np.bool_] | None = None
 
 
 class Intervals(NamedTuple):
