@@ -537,3 +537,23 @@ def test_a_scheduler_without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
             pb.on_cluster(address),
         ):
             pass
+
+
+def test_units_may_have_rows_in_several_partitions() -> None:
+    rng = np.random.default_rng(0)
+    patient = np.repeat(np.arange(60), rng.integers(1, 6, 60))
+    frame = pd.DataFrame({"clinic": patient % 3, "patient": patient})
+    for name in "xy":
+        frame[name] = rng.normal(size=60)[patient] + rng.normal(size=len(patient))
+    for named in (frame, frame.assign(patient="p" + frame["patient"].astype(str))):
+        mixed = named.sample(frac=1.0, random_state=1, ignore_index=True)
+        whole = pb.stats(mixed, group=["clinic", "patient"])
+        parts = dd.from_pandas(mixed, npartitions=7)
+        found = pb.stats(parts, group=["clinic", "patient"])
+        assert found.units is not None
+        for name in ("data_set", "size", "count", "sums", "squares"):
+            own, other = getattr(found.units, name), getattr(whole.units, name)
+            np.testing.assert_allclose(own, other, atol=1e-9)
+        fits = [pb.fit_node(of, "y", ["x"]) for of in (found, whole)]
+        assert fits[0].loglik == pytest.approx(fits[1].loglik, rel=1e-10)
+        assert pb.learn(parts, group=["clinic", "patient"]).unit == "patient"

@@ -23,7 +23,7 @@ from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import Checkpoint, Saved
 from poolbn.moments.sums import Sums
-from poolbn.moments.units import UnitTally
+from poolbn.moments.units import OpenUnits, UnitTally
 from poolbn.tables import data
 from poolbn.tables.data import Reading, Rows, prepare
 from poolbn.tables.grouping import GROUP_KIND, Group, check_no_units, tell_shared
@@ -45,10 +45,43 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_WITHOUT_EM = ("leave incomplete rows out with ", DROP, ", or ", NO_UNITS)  # where there are units
 _FAN_IN = 8  # statistics that are added up at once
 
 
-S = TypeVar("S", bound=GroupStats | PatternStats | CellStats)
+@dataclass(frozen=True)
+class _Open:
+    """Statistics of some rows; units may have more of them elsewhere."""
+
+    stats: GroupStats
+    units: OpenUnits
+
+    @property
+    def n(self) -> Integers:
+        """Rows of each data set, (F,)."""
+        return self.stats.n
+
+    @property
+    def levels(self) -> tuple[Hashable, ...]:
+        """The data sets."""
+        return self.stats.levels
+
+    def __add__(self, other: _Open) -> _Open:
+        whole = self.stats + other.stats
+        index = {level: j for j, level in enumerate(whole.levels)}
+        left, right = (
+            of.units.about(whole.mean, np.array([index[v] for v in of.levels], dtype=np.int64))
+            for of in (self, other)
+        )
+        return _Open(whole, left.joined(right))
+
+    def closed(self) -> GroupStats:
+        """Where all rows are there."""
+        tell_shared(self.units.name, self.units.shared)
+        return replace(self.stats, units=self.units.made(self.stats.mean))
+
+
+S = TypeVar("S", bound=GroupStats | PatternStats | CellStats | _Open)
 
 
 def of_partitions(frame: Any, reading: Reading, accumulate: Callable[[Rows], S]) -> S:
@@ -58,11 +91,11 @@ def of_partitions(frame: Any, reading: Reading, accumulate: Callable[[Rows], S])
     """
     from dask import delayed
 
-    check_no_units(reading.unit, "reading a frame of Dask")
-    tables = frame[[reading.group, *reading.names]].to_delayed()
+    tables = frame[[reading.group, *reading.read_names]].to_delayed()
     make, add = delayed(_share, pure=False), delayed(_together, pure=False)
     how = partial(
-        prepare, group=reading.group, columns=reading.names, discrete=reading.discrete,
+        prepare, group=reading.group if reading.unit is None else [reading.group, reading.unit],
+        columns=reading.names, discrete=reading.discrete,
         # errors are seen when all are together
         missing="em" if reading.missing == "em" else "drop",
     )  # fmt: skip
@@ -74,8 +107,8 @@ def of_partitions(frame: Any, reading: Reading, accumulate: Callable[[Rows], S])
         raise share
     statistics, tally = share
     if reading.missing == "error":
-        check_missing(tally, reading.names, reading.group)
-    counts = tally.counts(reading.names, reading.group)
+        check_missing(tally, reading.read_names, reading.group)
+    counts = tally.counts(reading.read_names, reading.group)
     check_left(statistics.n, statistics.levels, tally.rows, f" ({counts})")
     return statistics
 
@@ -349,7 +382,10 @@ def _of_rows(
     if not is_dask(source) or checkpoint is not None:
         return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
     if missing == "em":
+        check_no_units(reading.unit, "EM", *_WITHOUT_EM)
         return of_partitions(source, reading, patterns).completed()
+    if reading.unit is not None:
+        return of_partitions(source, reading, _open).closed()
     return of_partitions(source, reading, accumulate)
 
 
@@ -411,9 +447,7 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
     if checkpoint is not None:
         check_no_units(reading.unit, "a checkpoint")
     if reading.missing == "em":
-        check_no_units(
-            reading.unit, "EM", "leave incomplete rows out with ", DROP, ", or ", NO_UNITS
-        )
+        check_no_units(reading.unit, "EM", *_WITHOUT_EM)
     if reading.missing == "em":
         return patterns(reading.rows()).completed()
     if checkpoint is None:
@@ -434,6 +468,22 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
 
 def accumulate(rows: data.Rows) -> GroupStats:
     """The statistics of rows without gaps that come in batches."""
+    made, tally = _accumulated(rows)
+    if tally is None:
+        return made
+    tell_shared(tally.name, tally.shared)
+    return replace(made, units=tally.made(made.mean))
+
+
+def _open(rows: data.Rows) -> _Open:
+    """The same, where units may have rows elsewhere."""
+    made, tally = _accumulated(rows)
+    assert tally is not None
+    return _Open(made, tally.open(rows.units_called))
+
+
+def _accumulated(rows: data.Rows) -> tuple[GroupStats, UnitTally | None]:
+    """Statistics without units, and these."""
     sums = Sums.zeros(0, len(rows.names))
     sums.facts = [NOTHING] * len(rows.names)
     tally = None if rows.unit is None else UnitTally.of(rows.unit, len(rows.names))
@@ -447,10 +497,7 @@ def accumulate(rows: data.Rows) -> GroupStats:
                 tally.add(batch.codes, batch.units, batch.columns, mean)
     cut = sums.cut(len(rows.levels))
     made = of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
-    if tally is None:
-        return made
-    tell_shared(tally.name, tally.shared)
-    return replace(made, units=tally.made(made.mean))
+    return made, tally
 
 
 class InMemory(NamedTuple):

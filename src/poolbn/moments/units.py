@@ -8,8 +8,10 @@ do not grow with the number of units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Self, TypeVar, cast
 
 import numpy as np
@@ -242,15 +244,81 @@ class UnitTally:
     def made(self, mean: Floats) -> UnitSums:
         """About the means of data sets, (F, N). Once, since it spoils what is here."""
         U = int(self.count[0])
-        data_set, size = self.data_set[:U], self.size[:U]
-        keys, kind = _kinds(data_set, size)
-        found = _zeros(self.name, keys[0].copy(), keys[1].astype(np.float64), mean.shape[1])
-        found.count[:] = np.bincount(kind, minlength=keys.shape[1])
         shift = mean - self.center[: len(mean)]
-        kernels("unit_sums").gather(
-            kind, data_set, size, shift, self.sums, found.sums, found.squares
-        )
-        return found
+        return _gathered(self.name, self.data_set[:U], self.size[:U], shift, self.sums)
+
+    def open(self, called: Callable[[Integers], list[Hashable]]) -> OpenUnits:
+        """The units, of which other parts may have rows; `called` says the names of numbers."""
+        U = int(self.count[0])
+        number = np.zeros(U, dtype=np.int64)
+        there = np.flatnonzero(self.owner >= 0)
+        number[self.unit[there]] = there
+        for (_, name), unit in self.others.items():
+            number[unit] = name
+        data_set, size, sums = self.data_set[:U], self.size[:U], self.sums[:, :U].copy()
+        return OpenUnits(self.name, called(number), data_set, size, sums, self.center)
+
+
+@dataclass(frozen=True, eq=False)
+class OpenUnits:
+    """Sums of units by name, of which other parts may have rows too.
+
+    Attributes:
+        name: the column that says the units.
+        names: of units, U.
+        data_set: of each, (U,).
+        size: rows so far, (U,).
+        sums: of these rows about the centres, (N, U).
+        center: of data sets, (F, N).
+    """
+
+    name: str
+    names: list[Hashable]
+    data_set: Integers
+    size: Integers
+    sums: Floats
+    center: Floats
+
+    def about(self, center: Floats, at: Integers) -> OpenUnits:
+        """About other centres, where `at` says which data sets the own ones are."""
+        shift = (center[at] - self.center)[self.data_set]
+        sums = self.sums - self.size * shift.T
+        return replace(self, data_set=at[self.data_set], center=center, sums=sums)
+
+    def joined(self, other: OpenUnits) -> OpenUnits:
+        """With those of another part, about the same centres."""
+        index: dict[tuple[int, Hashable], int] = {}
+        pairs = (zip(of.data_set.tolist(), of.names, strict=True) for of in (self, other))
+        where = [index.setdefault(pair, len(index)) for pair in chain(*pairs)]
+        at, U = np.array(where, dtype=np.int64), len(index)
+        lines = np.concatenate([self.sums, other.sums], axis=1)
+        size = np.bincount(at, np.concatenate([self.size, other.size]), U).astype(np.int64)
+        sums = np.array([np.bincount(at, line, U) for line in lines]).reshape(len(lines), U)
+        data_set = np.array([j for j, _ in index], dtype=np.int64)
+        names = [name for _, name in index]
+        return replace(self, names=names, data_set=data_set, size=size, sums=sums)
+
+    @property
+    def shared(self) -> int:
+        """Names that occur in several data sets."""
+        return sum(times > 1 for times in Counter(self.names).values())
+
+    def made(self, mean: Floats) -> UnitSums:
+        """About the means of data sets, (F, N)."""
+        lines = np.array(self.sums, order="C")
+        return _gathered(self.name, self.data_set, self.size, mean - self.center, lines)
+
+
+def _gathered(
+    name: str, data_set: Integers, size: Integers, shift: Floats, lines: Floats
+) -> UnitSums:
+    """Those of units with these sums of rows, (N, U or more), which it spoils."""
+    keys, kind = _kinds(data_set, size)
+    found = _zeros(name, keys[0].copy(), keys[1].astype(np.float64), len(lines))
+    found.count[:] = np.bincount(kind, minlength=keys.shape[1])
+    gather = kernels("unit_sums").gather
+    gather(kind, data_set, size, shift, lines, found.sums, found.squares)
+    return found
 
 
 Array = TypeVar("Array", bound=NDArray[Any])

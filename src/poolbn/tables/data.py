@@ -75,6 +75,14 @@ class Rows:
     # what the codes of discrete columns mean, as far as they were met
     categories: Mapping[str, Levels] = field(default_factory=dict)
     unit: str | None = None  # the column that says which unit of its data set a row is of
+    # the numbers of units' names, as they come; of numbers only those that do not stand for
+    # themselves
+    unit_names: Mapping[Hashable, int] = field(default_factory=dict)
+
+    def units_called(self, numbers: Integers) -> list[Hashable]:
+        """The names that numbers of units stand for."""
+        known = {number: name for name, number in self.unit_names.items()}
+        return [known.get(number, number) for number in numbers.tolist()]
 
 
 @dataclass(frozen=True)
@@ -116,11 +124,12 @@ class Reading:
         rows = batch_rows or max(1024, _CELLS // len(self.names))
         tally = Tally(np.zeros(len(self.read_names), dtype=np.int64))
         categories = {name: Levels() for name in self.names if name in self.discrete}
-        batches = _batches(self, rows, levels, tally, categories, lenient=lenient)
+        units: dict[Hashable, int] = {}
+        batches = _batches(self, rows, levels, tally, categories, units, lenient=lenient)
         if batch_rows is None:
             batches = _joined(batches, min(rows, _ROWS))
         group = self.group or DATA_SET
-        return Rows(self.names, group, levels, batches, tally, categories, self.unit)
+        return Rows(self.names, group, levels, batches, tally, categories, self.unit, units)
 
 
 def read(
@@ -242,11 +251,11 @@ def _batches(
     levels: list[Hashable],
     tally: Tally,
     categories: Mapping[str, Levels],
+    unit_names: dict[Hashable, int],
     *,
     lenient: bool,
 ) -> Generator[Batch]:
     index: dict[Hashable, int] = {}
-    unit_names: dict[Hashable, int] = {}
     kept = np.zeros(0, dtype=np.int64)
     nothing = packed(np.ones((1, len(plan.names)), dtype=bool))  # of a row that lacks all
     pieces, before = _pieces(plan, rows), plan.parts[0]
@@ -324,9 +333,10 @@ def _units(piece: Piece, plan: Reading, index: dict[Hashable, int], origin: str)
             "numbers; turn them into text, since they say units"
         )
     found, keys = np.unique(odd, return_inverse=True)
-    none = -1 - _SMALL_ID
-    new = [none if np.isnan(v) else index.setdefault(v, len(index)) for v in found.tolist()]
-    codes[~small] = _SMALL_ID + np.array(new, dtype=np.int64)[keys.reshape(-1)]
+    new = [
+        -1 if np.isnan(v) else index.setdefault(v, _SMALL_ID + len(index)) for v in found.tolist()
+    ]
+    codes[~small] = np.array(new, dtype=np.int64)[keys.reshape(-1)]
     return codes
 
 
