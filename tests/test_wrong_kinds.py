@@ -262,6 +262,7 @@ def calls(folder: Path) -> list[Call]:
         Call("Network.do", {"values": {"x": 1.0}}, one),
         Call("Network.effects", {"interval": 0.9, "by": "arc"}, one),
         Call("Network.heterogeneity", {"stats": stats()}, one),
+        Call("Network.variances", {"stats": stats()}, one),
         Call("Network.within_between", {"stats": stats(), "interval": 0.9}, one),
         Call("Network.impute", {"data": rows(), "plugin": False}, one),
         Call("Network.loglik", {"data": rows(), "rows": False, "plugin": False}, one),
@@ -421,7 +422,10 @@ def test_a_prior_mean_that_is_none(nu: float) -> None:
 
 MESSAGES = [
     (lambda: pb.load(3), "path must be a path: a text, or a pathlib.Path, got 3"),
-    (lambda: pb.stats(rows(), group=3), "group must be the name of a column, or a list or Series"),
+    (
+        lambda: pb.stats(rows(), group=3),
+        "group must be the name of a column, a list of two columns",
+    ),
     (
         lambda: pb.stats(rows(), group="site", inputs=None),
         "inputs must be a list of names, got None",

@@ -782,7 +782,7 @@ class Network(Presented, Graphical, Questions):
         names = pd.Index(self.levels, dtype=object)
         return pd.DataFrame(found.T, index=list(self.dag.nodes), columns=names)
 
-    def variances(self, data: Data | None = None) -> pd.DataFrame:
+    def variances(self, stats: Data | None = None) -> pd.DataFrame:
         """A row for each node: which level its variance is at.
 
         Shares of the variance are those of its parents, of differences between data sets, between
@@ -792,7 +792,8 @@ class Network(Presented, Graphical, Questions):
         count regressions the variance is on the `scale` of their effects.
 
         Args:
-            data: what the network was learned from; not needed where it holds its statistics.
+            stats: what the network was learned from, statistics or rows; not needed where the
+                network holds it.
 
         Raises:
             DataError: the network holds no statistics, as one from a file.
@@ -806,7 +807,7 @@ class Network(Presented, Graphical, Questions):
             0  age    0.000      0.034     0.966
             1  bmi    0.023      0.069     0.908
         """
-        known = checked_data(self, data)
+        known = checked_data(self, stats)
         if known is None:
             known = self.fitted_to
         if known is None:
