@@ -34,9 +34,9 @@ ORDER = {
         "unit_sums", "regress", "sweeps", "work", "units", "deviance", "bounds", "steps",
         "optimise", "shared", "screens",
         "candidates", "gammas", "pooled", "separate", "estimates", "moves", "expect", "patterns",
-        "polya", "rows", "glm", "laplace", "quasinewton", "quadrature", "within", "integrals",
-        "tails", "independence", "separators", "shrinking", "slopes", "subsets", "orders",
-        "partitions",
+        "polya", "rows", "glm", "nested", "laplace", "quasinewton", "quadrature", "within",
+        "integrals", "tails", "independence", "separators", "shrinking", "slopes", "subsets",
+        "orders", "partitions",
         "graphs",
     ],
     "tables": [

@@ -189,7 +189,7 @@ def regress(
         best, part = -np.inf, 1.0
         result[j, 2] = 0.0
         for _ in range(_STEPS):
-            result[j, 0] = rows(family, table, q, C, first, last, theta[j], state)
+            result[j, 0] = rows(family, table, q, C, first, last, theta[j], state, 0)
             now = result[j, 0] - penalty(t, centre[j], S, weight, q, C, slope)
             if not now >= best - 1e-12 * abs(best):
                 part *= 0.5

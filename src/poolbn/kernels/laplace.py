@@ -13,7 +13,8 @@ G is defined also where D is singular: there D is optimal to first order if GL =
 of G is positive, as in `optimise`. So L has k columns in the gauge of a pivoted Cholesky
 decomposition; columns that shrink are dropped, and columns along an eigenvector of G are added.
 Only the first r coefficients of a level vary: other rows of L are 0, and only the first r rows and
-columns of G matter.
+columns of G matter. Units inside data sets have intercepts of their own, see `nested`: where there
+are any, W_0 takes the place of W.
 
 In between BFGS steps, from the metric of the linear mixed model that W and g describe. The inner
 maximum at new B and L begins where that model has it, from W, g and t alone: an error of second
@@ -30,11 +31,27 @@ import numpy as np
 from poolbn.kernels.glm import penalty
 from poolbn.kernels.lanes import Floats
 from poolbn.kernels.linalg import Integers, cholesky, jit, solve
+from poolbn.kernels.nested import (
+    Units,
+    add_slopes,
+    aim,
+    begin_step,
+    column,
+    correct,
+    eliminate,
+    fold,
+    gather,
+    go,
+    place,
+    predict,
+    rest,
+)
 from poolbn.kernels.rows import NEGATIVE_BINOMIAL, dispersion, rows, third
 
 _INNER = 100  # Newton steps to a mode
 _LOG_THETA = 14.0  # counts with more are Poisson
 _DECREMENT = 1e-18  # of the last one, in units of the log-likelihood
+_LEAST = 1e-3  # curvature in tau
 
 
 class Model(NamedTuple):
@@ -44,19 +61,20 @@ class Model(NamedTuple):
     q: int
     r: int  # coefficients of a level that vary, the first ones
     C: int  # linear predictors, d = C q
-    table: Floats  # (q + 2 + 3 C, m)
+    table: Floats  # (q + 2 + 3 C, m), with units (q + 2 + 4 C + C C, m)
     offsets: Integers  # where the rows of data sets begin in it, (F + 1,)
-    states: Floats  # of data sets as they are, and as they are tried, (2 F, d + 2, d)
+    states: Floats  # of data sets as they are, and as they are tried, (2 F, d + 2, d); then W_0
+    units: Units
     work: Floats  # matrices named below, the last of lines, (WORK, N, N)
 
 
 # A, S = (AA')^-1, Z, WZ, M and its Cholesky factor, V, P, N = (A' kron I) P (A kron I) ...
 WORK = 13
 A_, S_, Z_, WZ_, M_, CHOLESKY_, V_, P_, N_, NL_, SPARE_, METRIC_, LINES_ = range(WORK)
-LINES = 18
+LINES = 19
 (
     B_, CENTRE_, RIDGE_, U_, STEP_, OLD_, THIRD_, R_, SCORE_, VS_, SPARE_LINE_, X_, X_OLD_, SLOPE_,
-    MOVE_, CHANGE_, HS_, THETA_,
+    MOVE_, CHANGE_, HS_, THETA_, UNITS_,
 ) = range(LINES)  # fmt: skip
 
 
@@ -64,6 +82,35 @@ LINES = 18
 def theta_of(m: Model) -> float:
     """Theta, at most its upper limit."""
     return math.exp(min(m.work[LINES_, THETA_, 0], _LOG_THETA))
+
+
+# Of the line of units.
+TAU_, IN_SQUARE_, CURVATURE_ = range(3)
+
+
+@jit
+def has_units(m: Model) -> bool:
+    """Whether there are units inside data sets."""
+    some: bool = m.units.rows.shape[0] > 0
+    return some
+
+
+@jit
+def left_of(m: Model, side: int, j: int, into: int) -> float:
+    """Fill W_0 of a data set on one side from its units on another; see `nested.eliminate`."""
+    d, F, work = m.C * m.q, m.offsets.shape[0] - 1, m.work
+    left = m.states[into * F + j][d + 2 :]
+    value: float = eliminate(
+        m.units, side, j, m.states[side * F + j], m.C, d, work[A_], work[LINES_, UNITS_, TAU_],
+        work[NL_], work[SPARE_], left, work[LINES_, SPARE_LINE_],
+    )  # fmt: skip
+    return value
+
+
+@jit
+def information(m: Model) -> int:
+    """Where states have W; with units W_0."""
+    return m.C * m.q + 2 if has_units(m) else 0
 
 
 @jit
@@ -136,7 +183,7 @@ def _mode(m: Model, j: int, base: Floats, state: Floats, e: int, theta: float) -
     best, part = -np.inf, 1.0
     for i in range(_INNER):
         _move(work, t, d, e)
-        h = rows(m.family, m.table, m.q, m.C, m.offsets[j], m.offsets[j + 1], theta, state)
+        h = rows(m.family, m.table, m.q, m.C, m.offsets[j], m.offsets[j + 1], theta, state, 0)
         for b in range(e):
             h -= 0.5 * u[b] * u[b]
         if i == 0 and not h > -np.inf:  # the prediction went too far: from the population's
@@ -174,6 +221,98 @@ def _mode(m: Model, j: int, base: Floats, state: Floats, e: int, theta: float) -
 
 
 @jit
+def _seek(m: Model, j: int, start: int, to: int, e: int) -> float:
+    """Where u and units should go, as far as what one side has of them can tell, as their STEP.
+
+    Returns what the units add to log|M| / 2, or inf where a curvature is not positive.
+    """
+    F, d, work, lines = m.offsets.shape[0] - 1, m.C * m.q, m.work, m.work[LINES_]
+    base, t = m.states[start * F + j], lines[VS_]
+    Z, B, step, line = work[Z_], lines[B_], lines[STEP_], lines[SPARE_LINE_]
+    value = left_of(m, start, j, to)
+    left = m.states[to * F + j][d + 2 :]
+    if not (value < np.inf and _curvature(left, work, d, e)):
+        return np.inf
+    for a in range(d):
+        for b in range(d):
+            line[a] += left[a, b] * (base[d, b] - B[b])
+    for b in range(e):
+        v = 0.0
+        for a in range(d):
+            v += Z[a, b] * line[a]
+        step[b] = v
+    solve(work[CHOLESKY_], e, step)
+    for a in range(d):
+        t[a] = B[a]
+        for b in range(e):
+            t[a] += Z[a, b] * step[b]
+    aim(m.units, start, to, j, t, base[d], m.C, d, work[NL_])
+    return float(value)
+
+
+@jit
+def _joint_mode(m: Model, j: int, side: int, e: int, theta: float) -> float:
+    """`_mode` of a data set with units."""
+    F, work, d, to = m.offsets.shape[0] - 1, m.work, m.C * m.q, 1 - side
+    lines, A, Z, units = work[LINES_], work[A_], work[Z_], m.units
+    u, step, old, tau = lines[U_], lines[STEP_], lines[OLD_], lines[UNITS_, TAU_]
+    state = m.states[to * F + j]
+    t, g = state[d], state[d + 1]
+    if not _seek(m, j, side, to, e) < np.inf:
+        return -np.inf
+    predict(units, side, to, j, m.C, A, tau)
+    for b in range(e):
+        u[b] = step[b]
+    best, part, curved = -np.inf, 1.0, 0.0
+    for i in range(_INNER):
+        _move(work, t, d, e)
+        h = -place(units, to, j, m.table, m.q, m.C, A, tau)
+        h += rows(
+            m.family, m.table, m.q, m.C, m.offsets[j], m.offsets[j + 1], theta, state,
+            column(m.q, m.C),
+        )  # fmt: skip
+        for b in range(e):
+            h -= 0.5 * u[b] * u[b]
+        if i == 0 and not h > -np.inf:
+            for b in range(e):
+                u[b] = 0.0
+            rest(units, to, j, m.C)
+            continue
+        if not h >= best - 1e-12 * abs(best):
+            part *= 0.5
+            if part < 1e-10:
+                return -np.inf
+            for b in range(e):
+                u[b] = old[b] + part * step[b]
+            go(units, to, j, m.C, part)
+            continue
+        best, part = h, 1.0
+        if not h > -np.inf:
+            return -np.inf
+        gather(units, to, j, m.table, m.q, m.C)
+        curved = _seek(m, j, to, to, e)
+        if not curved < np.inf:
+            return -np.inf
+        decrement = begin_step(units, to, j, m.C, A, tau)
+        for b in range(e):
+            v = -u[b]
+            for a in range(d):
+                v += Z[a, b] * g[a]
+            step[b] -= u[b]
+            old[b] = u[b]
+            decrement += step[b] * v
+        if not decrement > _DECREMENT * (1.0 + abs(h)):
+            break
+        for b in range(e):
+            u[b] += step[b]
+        go(units, to, j, m.C, 1.0)
+    best -= curved
+    for b in range(e):
+        best -= math.log(work[CHOLESKY_][b, b])
+    return best
+
+
+@jit
 def objective(m: Model, side: int, L: Floats, k: int) -> float:
     """Minus the log-likelihood, and the penalties; data sets from one side into the other."""
     F, lines = m.offsets.shape[0] - 1, m.work[LINES_]
@@ -184,7 +323,10 @@ def objective(m: Model, side: int, L: Floats, k: int) -> float:
     )
     for j in range(F):
         base, state = m.states[side * F + j], m.states[(1 - side) * F + j]
-        value -= _mode(m, j, base, state, m.C * k, theta)
+        if has_units(m):
+            value -= _joint_mode(m, j, side, m.C * k, theta)
+        else:
+            value -= _mode(m, j, base, state, m.C * k, theta)
         if not value < np.inf:
             return np.inf
     if m.family == NEGATIVE_BINOMIAL:
@@ -192,6 +334,8 @@ def objective(m: Model, side: int, L: Floats, k: int) -> float:
     for a in range(m.q):
         for b in range(k):
             value += 0.5 * lines[RIDGE_, 1] * L[a, b] * L[a, b]
+    if has_units(m):
+        value += 0.5 * lines[RIDGE_, 1] * lines[UNITS_, TAU_] ** 2
     return value
 
 
@@ -283,11 +427,11 @@ def _add_metric(work: Floats, q: int, r: int, C: int, L: Floats, k: int, perm: I
 
 
 @jit
-def _add_gradient(m: Model, state: Floats, G: Floats) -> None:
+def _add_gradient(m: Model, W: Floats, g: Floats, G: Floats) -> None:
     """Add what one data set says: the slope in B, and G."""
     q, C, d, work = m.q, m.C, m.C * m.q, m.work
     A, V, P, lines = work[A_], work[V_], work[P_], work[LINES_]
-    s, r, Vs, slope, g = lines[THIRD_], lines[R_], lines[VS_], lines[SLOPE_], state[d + 1]
+    s, r, Vs, slope = lines[THIRD_], lines[R_], lines[VS_], lines[SLOPE_]
     for a in range(d):
         v = 0.0
         for b in range(d):
@@ -296,7 +440,7 @@ def _add_gradient(m: Model, state: Floats, G: Floats) -> None:
     for a in range(d):
         v = s[a]
         for b in range(d):
-            v -= state[a, b] * Vs[b]
+            v -= W[a, b] * Vs[b]
         r[a] = v
         slope[a] -= g[a] - 0.5 * v
     for i in range(C):
@@ -316,7 +460,7 @@ def _add_gradient(m: Model, state: Floats, G: Floats) -> None:
 def derivatives(
     m: Model, side: int, L: Floats, k: int, perm: Integers, metric: int, G: Floats
 ) -> None:
-    """Fills G (q, q) and the slope of the objective in (B, L, log theta), where it was last seen.
+    """Fills G (q, q) and the slope of the objective in (B, L, log theta, tau), where last seen.
 
     With `metric` also the curvature to start from.
     """
@@ -338,14 +482,31 @@ def derivatives(
                 for a in range(q):
                     H[i * q + a, h * q + a] = ridge[0] * S[i, h]
     in_theta = 0.0
+    units, nested, of_units = m.units, has_units(m), lines[UNITS_]
+    of_units[IN_SQUARE_], of_units[CURVATURE_] = 0.0, 0.0
     for j in range(F):
         state = m.states[side * F + j]
-        project(work, state, d, C * k)
+        if nested:
+            left_of(m, side, j, side)
+        W = state[information(m) :]
+        project(work, W, d, C * k)
+        if nested:
+            correct(units, side, j, m.table, q, C, work[V_], work[NL_], work[SPARE_])
         direct = third(
             m.family, m.table, q, C, m.offsets[j], m.offsets[j + 1], theta, work[V_],
-            lines[THIRD_], lines[SCORE_],
+            lines[THIRD_], lines[SCORE_], column(q, C) if nested else 0,
         )  # fmt: skip
-        _add_gradient(m, state, G)
+        if nested:
+            direct += fold(
+                units, side, j, m.table, q, C, lines[THIRD_], lines[SCORE_],
+                m.family == NEGATIVE_BINOMIAL,
+            )  # fmt: skip
+        _add_gradient(m, W, state[d + 1], G)
+        if nested:
+            add_slopes(
+                units, side, j, C, d, work[A_], work[V_], lines[VS_], work[NL_], work[SPARE_],
+                of_units,
+            )  # fmt: skip
         if metric > 0:
             _add_metric(work, q, m.r, C, L, k, perm)
         in_theta -= 0.5 * direct
@@ -365,3 +526,10 @@ def derivatives(
         slope[x] = -theta * (in_theta + own + rest) if free else 0.0
         if metric > 0:
             H[x, x] = 1.0 + abs(slope[x])
+        x += 1
+    if nested:
+        tau = of_units[TAU_]
+        slope[x] = (ridge[1] - 2.0 * of_units[IN_SQUARE_]) * tau
+        if metric > 0:
+            bend = ridge[1] + max(-2.0 * of_units[IN_SQUARE_], 0.0)
+            H[x, x] = 4.0 * tau * tau * of_units[CURVATURE_] + bend + _LEAST

@@ -78,7 +78,7 @@ def add_up(
                 for b in range(e):
                     v += Z[a, b] * points[j, s, b]
                 t[a] = v
-            values[j, s] = rows(family, table, q, C, first, last, theta, state)
+            values[j, s] = rows(family, table, q, C, first, last, theta, state, 0)
             for a in range(d):
                 scores[s, a] = g[a]
             if family == NEGATIVE_BINOMIAL:

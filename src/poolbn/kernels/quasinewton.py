@@ -12,7 +12,9 @@ from poolbn.kernels.lanes import Floats
 from poolbn.kernels.laplace import (
     B_,
     CHANGE_,
+    CURVATURE_,
     HS_,
+    IN_SQUARE_,
     LINES_,
     METRIC_,
     MOVE_,
@@ -20,11 +22,16 @@ from poolbn.kernels.laplace import (
     RIDGE_,
     SLOPE_,
     SPARE_,
+    TAU_,
     THETA_,
+    UNITS_,
     X_,
     X_OLD_,
     Model,
     derivatives,
+    has_units,
+    information,
+    left_of,
     objective,
     project,
     spread,
@@ -42,7 +49,8 @@ from poolbn.kernels.linalg import (
     matrix,
     solve,
 )
-from poolbn.kernels.rows import NEGATIVE_BINOMIAL, rows
+from poolbn.kernels.nested import Units, begin, column, gather
+from poolbn.kernels.rows import LOGIT, NEGATIVE_BINOMIAL, rows
 from poolbn.kernels.steps import copy_columns, regauge
 from poolbn.kernels.work import inline
 
@@ -50,6 +58,7 @@ _SMALL = 1.0  # a column this small is tried without
 _TRIES = 25
 _METRICS = 5  # how often a search that is stuck begins again
 _ROUNDING = 1e-12
+_NO_UNITS = 1e-3  # tau this small is tried as 0
 L_, TRIAL_, G_, SQUARE_, VECTORS_ = range(5)
 # Numpy's integers: numba would compile a function again for each literal.
 _numbers: Any = np.arange(2)
@@ -77,6 +86,13 @@ def _unpack(m: Model, L: Floats, k: int, perm: Integers, into: int) -> None:
         x[z] = m.work[LINES_, THETA_, 0]
     elif m.family == NEGATIVE_BINOMIAL:
         m.work[LINES_, THETA_, 0] = x[z]
+    if has_units(m):
+        if m.family == NEGATIVE_BINOMIAL:
+            z += 1
+        if into > 0:
+            x[z] = m.work[LINES_, UNITS_, TAU_]
+        else:
+            m.work[LINES_, UNITS_, TAU_] = x[z]
 
 
 @jit
@@ -162,7 +178,9 @@ def _way_out(m: Model, mats: Floats, side: int, k: int, tolerance: float) -> flo
     spread(m, mats[L_], k)
     curvature = 0.0
     for j in range(F):
-        project(m.work, m.states[side * F + j], d, C * k)
+        if has_units(m):
+            left_of(m, side, j, side)
+        project(m.work, m.states[side * F + j][information(m) :], d, C * k)
         symmetric(m.work, q, C)
         for i in range(C):
             for h in range(C):
@@ -172,6 +190,32 @@ def _way_out(m: Model, mats: Floats, side: int, k: int, tolerance: float) -> flo
                         v += x[a] * N[i * q + a, h * q + b] * x[b]
                 curvature += 0.5 * v * v
     return slope / curvature if slope > 0.0 and slope**2 > 2.0 * tolerance * curvature else 0.0
+
+
+@jit
+def _new_tau(m: Model, side: int, L: Floats, k: int, f: float, tolerance: float) -> bool:
+    """Whether a tau that is next to 0 becomes one that is better: 0, or as `_way_out` does for D.
+
+    At 0 the slope in tau is 0, whatever that in tau^2 is.
+    """
+    line = m.work[LINES_, UNITS_]
+    tau = abs(line[TAU_])
+    if not tau < _NO_UNITS:
+        return False
+    slope = line[IN_SQUARE_] - 0.5 * m.work[LINES_, RIDGE_, 1]
+    if slope > 0.0 and slope**2 > 2.0 * tolerance * line[CURVATURE_]:
+        t = slope / line[CURVATURE_]
+        for _ in range(12):
+            line[TAU_] = math.sqrt(t)
+            if objective(m, side, L, k) < f:
+                return True
+            t *= 0.25
+    elif tau > 0.0:
+        line[TAU_] = 0.0
+        if objective(m, side, L, k) <= f + tolerance:
+            return True
+    line[TAU_] = tau
+    return False
 
 
 @inline
@@ -225,6 +269,7 @@ def _minimise(
         if fresh:
             k = regauge(L, m.r, k, most, perm, mats[SQUARE_])
             size = d + m.r * k - k * (k - 1) // 2 + (1 if m.family == NEGATIVE_BINOMIAL else 0)
+            size += 1 if has_units(m) else 0
             f = objective(m, side, L, k)
             if not f < np.inf:
                 break
@@ -271,6 +316,10 @@ def _minimise(
         if not gain <= tolerance:
             break
         converged = 1
+        if has_units(m) and _new_tau(m, side, L, k, f, tolerance):
+            side, fresh, converged = 1 - side, True, 0
+            step += 1
+            continue
         if k >= most:
             break
         t = _way_out(m, mats, side, k, tolerance)
@@ -316,13 +365,17 @@ def _expect(m: Model, mats: Floats, k: int) -> bool:
                     v += L[a, c] * R[c, b]
                 GL[a, b] = v
         copy_columns(GL, L, k)
+        if has_units(m):
+            line, N = m.work[LINES_, UNITS_], m.units.rows.shape[0] * m.C
+            tau2 = line[TAU_] ** 2
+            line[TAU_] *= math.sqrt(max(1.0 + 2.0 * tau2 * line[IN_SQUARE_] / N, 0.0))
     return positive
 
 
 @entry(
-    numba.int64, numba.int64, numba.int64, numba.int64, matrix, integers, cube, cube, cube,
-    numba.int64[:, ::1], numba.int64, numba.int64, numba.int64, numba.int64, numba.float64,
-    numba.float64[::1], integers,
+    numba.int64, numba.int64, numba.int64, numba.int64, matrix, integers, cube, matrix,
+    numba.int64[:, ::1], integers, cube, cube, numba.int64[:, ::1], numba.int64,
+    numba.int64, numba.int64, numba.int64, numba.float64, numba.float64[::1], integers,
 )  # fmt: skip
 def fit(
     family: int,
@@ -332,6 +385,9 @@ def fit(
     table: Floats,
     offsets: Integers,
     states: Floats,
+    units: Floats,
+    unit_rows: Integers,
+    owners: Integers,
     work: Floats,
     mats: Floats,
     perms: Integers,
@@ -353,7 +409,11 @@ def fit(
         table: see `rows`.
         offsets: where the rows of data sets begin, (F + 1,).
         states: see `laplace.Model`; its first F have coefficients of data sets to start from.
-        work: likewise, with A, S, and the lines B, centre, ridge (on B, on L) and log theta.
+        units: work space, see `nested.width`; (2 U, width).
+        unit_rows: where the rows of units begin and end in the table, (U, 2).
+        owners: where the units of data sets begin, (F + 1,).
+        work: see `laplace.Model`, with A, S, and the lines B, centre, ridge (on B, on L and tau),
+            log theta and tau.
         mats: L, whose rows from the r-th are 0, and work space, (5, q, q). Ends with G.
         perms: work space, (2, q).
         k: columns of L to start from.
@@ -365,9 +425,19 @@ def fit(
         outcome: rank, side of the data sets, converged, steps, (4,).
     """
     F = offsets.shape[0] - 1
-    m = Model(family, q, r, C, table, offsets, states, work)
+    m = Model(
+        family, q, r, C, table, offsets, states, Units(units, unit_rows, owners), work
+    )  # fmt: skip
     for j in range(F):
-        rows(family, table, q, C, offsets[j], offsets[j + 1], theta_of(m), states[j])
+        first, last, more = offsets[j], offsets[j + 1], column(q, C) if has_units(m) else 0
+        if has_units(m):
+            begin(m.units, j, table, q, C, NO)
+        rows(family, table, q, C, first, last, theta_of(m), states[j], more)
+        if has_units(m) and family != LOGIT:
+            begin(m.units, j, table, q, C, YES)
+            rows(family, table, q, C, first, last, theta_of(m), states[j], more)
+        if has_units(m):
+            gather(m.units, NO, j, table, q, C)
     for _ in range(expectations):
         for a in range(q):
             perms[0, a] = a

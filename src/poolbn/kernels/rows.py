@@ -7,7 +7,8 @@ concave in the coefficients t = (b_1, ..., b_C), (d,) with d = C q. Nothing here
 Arrays are few, since numba takes long to compile calls that hand on many:
   table (q + 2 + 3 C, m)  x, what was seen (a level or a count), how often, probabilities or means,
                           and room; rows are sorted by data set, each from a multiple of eight, and
-                          where there are none all is 0;
+                          where there are none all is 0. Where `more` is not 0 there follow from it
+                          what is added to the predictors (C) and to their covariances (C, C);
   state (d + 2, d)        of one data set: the information W (d, d), then t, then the score g.
 Sums run over eight rows at a time (`lanes`), block by block, so that what was stored is still near.
 """
@@ -72,7 +73,14 @@ def add_squares(
 
 @inline
 def _single(
-    family: int, table: Floats, q: int, first: int, last: int, theta: float, state: Floats
+    family: int,
+    table: Floats,
+    q: int,
+    first: int,
+    last: int,
+    theta: float,
+    state: Floats,
+    more: int,
 ) -> float:
     """`rows` with one linear predictor."""
     m, t, g = table.shape[1], state[q], state[q + 1]
@@ -82,7 +90,7 @@ def _single(
         end = min(begin + BLOCK, last)
         for i in range(begin, end, LANES):
             y, w = load(table, q * m + i), load(table, (q + 1) * m + i)
-            eta = zero
+            eta = load(table, more * m + i) if more > 0 else zero
             for a in range(q):
                 eta = plus(eta, product(spread(t[a]), load(table, a * m + i)))
             far, odds = minus(eta, spread(_LARGEST)), family == LOGIT
@@ -101,8 +109,8 @@ def _single(
                 mu, slope = e, product(r, minus(y, e))
                 seen = minus(product(y, eta), product(plus(y, spread(theta)), log))
                 seen = choose(far, spread(-np.inf), seen)
-                more = plus(quotient(y, spread(theta)), one)
-                curvature = product(product(more, mu), product(r, r))
+                above = plus(quotient(y, spread(theta)), one)
+                curvature = product(product(above, mu), product(r, r))
             value = plus(value, product(w, seen))
             store(table, (q + 2) * m + i, mu)
             store(table, (q + 3) * m + i, product(w, slope))
@@ -114,7 +122,9 @@ def _single(
 
 
 @inline
-def _several(table: Floats, q: int, C: int, first: int, last: int, state: Floats) -> float:
+def _several(
+    table: Floats, q: int, C: int, first: int, last: int, state: Floats, more: int
+) -> float:
     """`rows` of a logit with more than two levels."""
     m, d, p = table.shape[1], C * q, q + 2
     t, g = state[d], state[d + 1]
@@ -126,7 +136,7 @@ def _several(table: Floats, q: int, C: int, first: int, last: int, state: Floats
             y, w = load(table, q * m + i), load(table, (q + 1) * m + i)
             top, seen = zero, zero
             for k in range(C):
-                eta = zero
+                eta = load(table, (more + k) * m + i) if more > 0 else zero
                 for a in range(q):
                     eta = plus(eta, product(spread(t[k * q + a]), load(table, a * m + i)))
                 store(table, (p + k) * m + i, eta)
@@ -159,8 +169,9 @@ def _several(table: Floats, q: int, C: int, first: int, last: int, state: Floats
 
 @jit
 def rows(
-    family: int, table: Floats, q: int, C: int, first: int, last: int, theta: float, state: Floats
-) -> float:
+    family: int, table: Floats, q: int, C: int, first: int, last: int, theta: float, state: Floats,
+    more: int,
+) -> float:  # fmt: skip
     """The log-likelihood of rows at t, without what does not depend on t; fills W and g."""
     d = C * q
     for a in range(d):
@@ -169,9 +180,9 @@ def rows(
             state[a, b] = 0.0
     value: float
     if C == 1:
-        value = _single(family, table, q, first, last, theta, state)
+        value = _single(family, table, q, first, last, theta, state, more)
     else:
-        value = _several(table, q, C, first, last, state)
+        value = _several(table, q, C, first, last, state, more)
     for k in range(C):
         for h in range(k + 1):  # squares are symmetric
             for a in range(q):
@@ -185,7 +196,7 @@ def rows(
 @jit
 def third(
     family: int, table: Floats, q: int, C: int, first: int, last: int, theta: float, V: Floats,
-    s: Floats, z: Floats,
+    s: Floats, z: Floats, more: int,
 ) -> float:  # fmt: skip
     """Fills s (d,) with the derivatives of tr(VW) in t, at what `rows` saw last.
 
@@ -201,13 +212,13 @@ def third(
     for begin in range(first, last, BLOCK):
         end = min(begin + BLOCK, last)
         for i in range(begin, end, LANES):
-            # With v_kh = x'V_kh x, v_kh = v_hk.
+            # With v_kh = x'V_kh x, and what is added to it, v_kh = v_hk.
             plain, double = zero, zero
             for k in range(C):
                 own = load(table, (p + k) * m + i)
                 vp = zero
                 for h in range(C):
-                    v = zero
+                    v = load(table, (more + C + k * C + h) * m + i) if more > 0 else zero
                     for a in range(q):
                         u = product(spread(V[k * q + a, h * q + a]), load(table, a * m + i))
                         for b in range(a):
@@ -238,8 +249,8 @@ def third(
                 r = quotient(spread(1.0), plus(by, mu))
                 cube, away = product(r, product(r, r)), minus(by, mu)
                 slope = product(product(v, product(plus(y, by), by)), product(away, cube))
-                more = minus(product(product(spread(2.0), by), mu), product(y, away))
-                direct = plus(direct, product(product(v, more), cube))
+                term = minus(product(product(spread(2.0), by), mu), product(y, away))
+                direct = plus(direct, product(product(v, term), cube))
                 step = product(product(w, minus(y, mu)), product(mu, product(r, r)))
                 store(table, (p + 2) * m + i, step)
             store(table, (p + 1) * m + i, slope)

@@ -172,7 +172,7 @@ def _look(m: Model, j: int) -> float:
     """The log-likelihood of a data set where it is now; its expansion there."""
     e = m.C * (m.q - 1)
     value: float = rows(
-        m.family, m.table, m.q, m.C, m.offsets[j], m.offsets[j + 1], m.theta, m.states[j]
+        m.family, m.table, m.q, m.C, m.offsets[j], m.offsets[j + 1], m.theta, m.states[j], 0
     )
     m.quads[j, 2 * e + SCALARS, SEEN] = value
     if value > -np.inf:

@@ -23,6 +23,7 @@ class Design:
         y: levels 0 to K - 1, or counts, (m,).
         weight: how often each row is there, (m,).
         offsets: the rows of data set j are offsets[j] : offsets[j + 1], (F + 1,).
+        units: the number of each row's unit, (m,), which never falls; None without units.
 
     Example:
         >>> X = np.array([[1.0, 0.5], [1.0, 0.5], [1.0, 2.0], [1.0, 0.5]])
@@ -35,10 +36,11 @@ class Design:
     y: Integers
     weight: Floats
     offsets: Integers
+    units: Integers | None = None
 
 
 def collapse(design: Design) -> Design:
-    """The same rows, those that are equal within a data set counted.
+    """The same rows, those that are equal within a data set, or within its units, counted.
 
     Example:
         >>> rows = Design(np.ones((3, 1)), np.array([1, 0, 1]), np.ones(3), np.array([0, 3]))
@@ -46,7 +48,7 @@ def collapse(design: Design) -> Design:
         (array([0, 1]), array([1., 2.]))
     """
     sets = np.repeat(np.arange(len(design.offsets) - 1), np.diff(design.offsets))
-    keys = (design.y, *design.X.T[:0:-1], sets)
+    keys = (design.y, *design.X.T[:0:-1], sets if design.units is None else design.units)
     order = np.lexsort(keys)
     new = np.zeros(len(order), dtype=bool)
     new[:1] = True
@@ -57,7 +59,8 @@ def collapse(design: Design) -> Design:
         np.add.reduceat(design.weight[order], np.flatnonzero(new)) if len(order) else np.ones(0)
     )
     offsets = np.searchsorted(sets[first], np.arange(len(design.offsets)))
-    return Design(design.X[first], design.y[first], weight, offsets.astype(np.int64))
+    units = None if design.units is None else design.units[first]
+    return Design(design.X[first], design.y[first], weight, offsets.astype(np.int64), units)
 
 
 @dataclass(frozen=True)

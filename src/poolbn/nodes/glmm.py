@@ -3,7 +3,7 @@
 Levels are symmetric: utilities x'(beta_k + b_jk) with b_jk ~ N(0, D) independent over the K
 levels, and coefficients are differences from level 0. Counts have one linear predictor and a log
 link. Partial pooling is by the Laplace approximation, see `kernels.laplace`, and `marginal` where
-that is off.
+that is off. Units inside data sets add an intercept to the utilities of their rows, N(0, tau^2).
 
 All is computed in columns that are uncorrelated and of variance one over all rows, so units do not
 matter. Where a likelihood has no maximum (separation: some linear predictor can grow without end),
@@ -29,6 +29,7 @@ _RANDOM_SD = 3.0  # of entries of a factor of D, likewise
 _SEPARATED = 1e-5  # information in some direction of variance one: less than any row has
 _REACHED = 0.01  # by which a likelihood without a maximum may still rise where it is left
 LARGE = 50.0  # an SD of random effects that stands for infinity
+_ONE_ROW = 1.0 + 1e-9  # draws of missing cells have weights that add up to one
 _SUSPECT = 10.0  # coefficients or SDs that are looked at twice
 _TOLERANCE = {False: 1e-6, True: 1e-10}
 _STEPS = 300
@@ -51,6 +52,7 @@ class Regression:
         theta: dispersion of negative binomial counts, variance mu + mu^2 / theta, (J,).
         n_params: free parameters of all of them.
         dependent: a column that is a combination of those before it, or -1.
+        unit_sd: standard deviation of an intercept between units, (J,); 0 without any.
     """
 
     loglik: Floats
@@ -61,6 +63,7 @@ class Regression:
     theta: Floats
     n_params: int
     dependent: int
+    unit_sd: Floats
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,7 @@ class MixedRegression:
             utilities: 2D for levels (what glmer reports), D for counts, (q, q).
         summed: whether the log-likelihood is summed over points.
         noise: about how far such a sum is off.
+        unit_sd: standard deviation of an intercept between units, as in `random_cov`; 0 without.
     """
 
     loglik: float
@@ -101,6 +105,7 @@ class MixedRegression:
     random_cov: Floats
     summed: bool
     noise: float
+    unit_sd: float
 
 
 @dataclass(frozen=True)
@@ -112,15 +117,18 @@ class Plain:
     W: Floats  # information, (J, d, d)
     separated: NDArray[np.bool_]
     converged: NDArray[np.bool_]
+    theta: Floats  # (J,)
+    tau: Floats  # of units, (J,)
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a search starts: L with its columns in use, and EM steps before it."""
+    """Where a search starts: L with its columns in use, EM steps before it, and tau of units."""
 
     L: Floats
     rank: int
     expectations: int = 0
+    tau: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -132,12 +140,13 @@ class Found:
     B: Floats  # (d,)
     L: Floats  # (r, rank)
     T: Floats  # (F, d)
-    W: Floats  # (F, d, d)
+    W: Floats  # what rows tell, (F, d, d); with units W_0 of the kernel
     g: Floats  # scores, (F, d)
     information: Floats  # of B, (d, d), if the search made no step
     G: Floats
     slope: Floats
     log_theta: float
+    tau: float  # standard deviation of utilities between units
     rank: int
     converged: bool
     steps: int
@@ -170,7 +179,15 @@ class Problem:
         room = kernels("lanes").padded(np.diff(design.offsets))
         self.offsets = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)  # in the table
         self.C = response.predictors
-        whole = np.empty((p + 2 + 3 * self.C, self.offsets[-1]))
+        units, self.unit_rows = _paired(design), np.empty((0, 2), dtype=np.int64)
+        if units is not None:
+            first = np.flatnonzero(np.diff(units, prepend=-1))
+            last = np.append(first[1:], len(units))
+            j = np.searchsorted(design.offsets, first, side="right") - 1
+            moved = (self.offsets[:-1] - design.offsets[:-1])[j]
+            self.unit_rows = np.column_stack([first + moved, last + moved]).astype(np.int64)
+        more = 0 if units is None else self.C + self.C**2  # of units, see `kernels.rows`
+        whole = np.empty((p + 2 + 3 * self.C + more, self.offsets[-1]))
         rows = (
             np.ascontiguousarray(design.X.T), design.y, design.weight, design.offsets, self.offsets,
         )  # fmt: skip
@@ -180,12 +197,28 @@ class Problem:
         self.basis = Basis.of(mean[1:], S[1:, 1:], vary)
         self.q, self.r = self.basis.T.shape[1], self.basis.varying
         self.d, self.F = self.q * self.C, len(design.offsets) - 1
-        self.table = whole[: self.q + 2 + 3 * self.C]
+        self.table = whole[: self.q + 2 + 3 * self.C + more]
         names.lay_out(*rows, self.basis.T, self.table)
+        self.table[self.q + 2 + 3 * self.C :] = 0.0
         self.S = response.S
         self.A = np.asarray(np.linalg.cholesky(self.S))
         self.inverse = np.asarray(np.linalg.inv(self.S))
         self.dispersed = int(response.dispersed)
+
+    @property
+    def nested(self) -> bool:
+        """Whether there are units whose variance rows tell of."""
+        return len(self.unit_rows) > 0
+
+    @cached_property
+    def paired(self) -> Integers:
+        """The first of the rows of units that have two, in the table."""
+        rows = np.concatenate([[0.0], np.cumsum(self.table[self.q + 1])])[self.unit_rows]
+        return np.asarray(self.unit_rows[np.diff(rows, axis=1)[:, 0] > _ONE_ROW, 0])
+
+    def pairs(self, offsets: Integers) -> NDArray[np.bool_]:
+        """Whether units with two rows are in data sets with these rows in the table, (J,)."""
+        return np.asarray(np.diff(np.searchsorted(self.paired, offsets)) > 0)
 
     @cached_property
     def constants(self) -> Floats:
@@ -241,8 +274,9 @@ class Problem:
                 states[j : j + 1], result[j : j + 1], work, lines,
             )  # fmt: skip
         return Plain(
-            result[:, 0].copy(), states[:, d].copy(), states[:, :d], separated, result[:, 2] == 1.0
-        )
+            result[:, 0].copy(), states[:, d].copy(), states[:, :d], separated, result[:, 2] == 1.0,
+            np.full(J, math.inf), np.zeros(J),
+        )  # fmt: skip
 
     def largest(self) -> float:
         """An upper bound of the log-likelihood of no pooling of levels: of all data sets together.
@@ -256,21 +290,15 @@ class Problem:
 
     def complete(self) -> Regression:
         """One regression of all rows."""
-        plain = self.pooled
-        theta = np.full(1, math.inf)
-        if self.dispersed:
-            plain, theta = self.disperse(self.offsets[[0, -1]], plain)
-        return self.told(plain, theta, self.constants.sum(keepdims=True))
+        plain = self.beyond(self.offsets[[0, -1]], self.pooled)
+        return self.told(plain, self.constants.sum(keepdims=True))
 
     def none(self) -> Regression:
         """A regression for each data set; where it has no maximum, near that of all rows."""
-        plain = self.regress(self.offsets, self.pooled.T[0])
-        theta = np.full(self.F, math.inf)
-        if self.dispersed:
-            plain, theta = self.disperse(self.offsets, plain)
-        return self.told(plain, theta, self.constants)
+        plain = self.beyond(self.offsets, self.regress(self.offsets, self.pooled.T[0]))
+        return self.told(plain, self.constants)
 
-    def told(self, plain: Plain, theta: Floats, constants: Floats) -> Regression:
+    def told(self, plain: Plain, constants: Floats) -> Regression:
         """In the units of the data."""
         J, T = len(constants), self.basis.T
         return Regression(
@@ -279,30 +307,45 @@ class Problem:
             cov=self.back(np.linalg.pinv(plain.W, hermitian=True)),  # of what there is to know
             separated=plain.separated,
             converged=plain.converged,
-            theta=theta,
-            n_params=J * (self.d + self.dispersed),
+            theta=plain.theta,
+            n_params=J * (self.d + self.dispersed) + self.of_units(J),
             dependent=self.basis.dependent,
+            unit_sd=math.sqrt(self.S[0, 0]) * plain.tau,
         )
+
+    def of_units(self, J: int) -> int:
+        """Variances between units that regressions of all rows or of each data set have."""
+        return int(np.count_nonzero(self.pairs(self.offsets))) if J > 1 else int(self.nested)
 
     def back(self, cov: NDArray[np.floating]) -> Floats:
         """Covariances of coefficients in the units of the data, (..., C q, C q)."""
         T = np.kron(np.eye(self.C), self.basis.T)
         return np.asarray(T @ cov @ T.T)
 
-    def disperse(self, offsets: Integers, plain: Plain) -> tuple[Plain, Floats]:
-        """Negative binomial regressions, from the Poisson ones, and their theta."""
-        plain = replace(plain, loglik=plain.loglik.copy(), W=plain.W.copy())
-        theta = np.empty(len(plain.loglik))
-        for j in range(len(theta)):
-            start = Start(np.zeros((self.q, self.q)), 0)
-            ridge = _PRIOR_SD**-2.0 if plain.separated[j] else 0.0
-            found = self.search(
-                offsets[j : j + 2], plain.T[j], start, most=0, ridge=(ridge, 0.0), final=True
-            )
+    def beyond(self, offsets: Integers, plain: Plain) -> Plain:
+        """Negative binomial regressions from Poisson ones, and those with intercepts of units."""
+        if not (self.dispersed or self.nested):
+            return plain
+        plain = replace(
+            plain, loglik=plain.loglik.copy(), T=plain.T.copy(), W=plain.W.copy(),
+            separated=plain.separated.copy(), converged=plain.converged.copy(),
+            theta=plain.theta.copy(), tau=plain.tau.copy(),
+        )  # fmt: skip
+        nested, none = self.pairs(offsets), Start(np.zeros((self.q, self.q)), 0)
+        for j in range(len(plain.loglik)):
+            if not (self.dispersed or nested[j]):
+                continue
+            B, held = plain.T[j], HELD if nested[j] else (HELD[0], 0.0)
+            ridge = held if plain.separated[j] else FREE
+            found = self.search(offsets[j : j + 2], B, none, most=0, ridge=ridge, final=True)
+            if nested[j] and ridge == FREE and self.suspect(found):
+                found = self.search(offsets[j : j + 2], B, none, most=0, ridge=held, final=True)
+                plain.separated[j] = True
             plain.loglik[j], plain.T[j], plain.W[j] = found.loglik, found.B, found.W[0]
-            plain.converged[j] = found.converged
-            theta[j] = math.exp(found.log_theta)
-        return plain, theta
+            plain.converged[j], plain.tau[j] = found.converged, found.tau
+            if self.dispersed:
+                plain.theta[j] = math.exp(found.log_theta)
+        return plain
 
     def search(
         self,
@@ -320,9 +363,13 @@ class Problem:
         """Maximise from one start."""
         names, kernel = kernels("laplace"), kernels("quasinewton")
         J, q, C, d = len(offsets) - 1, self.q, self.C, self.d
-        N = max(d + q * (q + 1) // 2 + 1, names.LINES)
+        N = max(d + q * (q + 1) // 2 + 2, names.LINES, 2 * C + 1)
+        nested = bool(self.pairs(offsets).any())
+        owners = np.searchsorted(self.unit_rows[:, 0], offsets).astype(np.int64)
+        unit_rows = self.unit_rows[owners[0] : owners[-1] if nested else owners[0]]
+        owners = owners - owners[0]
         states, work, mats = (
-            np.zeros((2 * J, d + 2, d)),
+            np.zeros((2 * J, d + 2 + d * nested, d)),
             np.zeros((names.WORK, N, N)),
             np.zeros((5, q, q)),
         )
@@ -334,16 +381,20 @@ class Problem:
         if self.dispersed:
             lines[names.THETA_, 0] = self.dispersion if log_theta is None else log_theta
         mats[kernel.L_] = start.L
+        lines[names.UNITS_, names.TAU_] = start.tau * nested
+        units = np.zeros((2 * len(unit_rows), kernels("nested").width(C, d)))
         value, outcome = np.empty(1), np.empty(4, dtype=np.int64)
         kernel.fit(
-            int(self.response.family), q, self.r, C, self.table, offsets, states, work, mats,
+            int(self.response.family), q, self.r, C, self.table, offsets, states, units, unit_rows,
+            owners, work, mats,
             np.zeros((2, q), dtype=np.int64), start.rank, most, start.expectations, steps,
             _TOLERANCE[final], value, outcome,
         )  # fmt: skip
         rank, side, converged, taken = outcome.tolist()
         L = mats[kernel.L_, :, :rank]
         B = lines[names.B_, :d]
-        added = self.penalties(B, L, ridge)[0]
+        tau = abs(float(lines[names.UNITS_, names.TAU_]))
+        added = self.penalties(B, L, ridge)[0] + 0.5 * ridge[1] * tau**2
         here = states[side * J : (side + 1) * J]
         information = work[names.METRIC_, :d, :d]
         return Found(
@@ -352,12 +403,13 @@ class Problem:
             B=B,
             L=L,
             T=here[:, d],
-            W=here[:, :d],
+            W=here[:, d + 2 :] if nested else here[:, :d],
             g=here[:, d + 1],
             information=np.tril(information) + np.tril(information, -1).T,
             G=mats[kernel.G_],
             slope=lines[names.SLOPE_],
             log_theta=float(lines[names.THETA_, 0]),
+            tau=tau,
             rank=rank,
             converged=converged == 1,
             steps=taken,
@@ -383,9 +435,10 @@ class Problem:
         first = Start(eye, r, 1)
         if not final:
             return [first]
-        if self.design.weight.sum() > _MANY_ROWS:
-            return [first, Start(eye * _START_SDS[0], r), Start(self.moments(), r)]
-        others = [Start(eye * sd, r) for sd in _START_SDS]
+        if self.design.weight.sum() * (self.d if self.nested else 1) > _MANY_ROWS:
+            few = _START_SDS[0]
+            return [first, Start(eye * few, r, tau=few), Start(self.moments(), r)]
+        others = [Start(eye * sd, r, tau=sd) for sd in _START_SDS]
         return [first, Start(0.0 * eye, 0), *others, Start(self.moments(), r)]
 
     def moments(self) -> Floats:
@@ -401,7 +454,7 @@ class Problem:
     @property
     def n_params(self) -> int:
         """Of partial pooling."""
-        return int(self.d + self.r * (self.r + 1) // 2 + self.dispersed)
+        return int(self.d + self.r * (self.r + 1) // 2 + self.dispersed + self.nested)
 
     def climb(self, final: bool) -> Found:
         """The maximum of the Laplace approximation, with a penalty where there is none."""
@@ -425,7 +478,7 @@ class Problem:
         """Whether parameters went to infinity."""
         if not math.isfinite(found.loglik):
             return True
-        spread = float(np.sqrt(np.sum(found.L**2)))
+        spread = float(np.sqrt(np.sum(found.L**2) + found.tau**2))
         if spread > LARGE:
             return True
         if max(spread, float(np.abs(found.B - self.centre).max())) < _SUSPECT and found.converged:
@@ -437,7 +490,8 @@ class Problem:
         L = np.zeros((self.q, self.q))
         L[:, : found.rank] = found.L
         return self.search(
-            self.offsets, found.B, Start(L, found.rank), most=self.r, ridge=found.ridge,
+            self.offsets, found.B, Start(L, found.rank, tau=found.tau), most=self.r,
+            ridge=found.ridge,
             steps=0, log_theta=found.log_theta, T=found.T,
         )  # fmt: skip
 
@@ -471,4 +525,12 @@ class Problem:
             random_cov=self.S[0, 0] * D,
             summed=found.summed,
             noise=found.noise,
+            unit_sd=math.sqrt(self.S[0, 0]) * found.tau,
         )
+
+
+def _paired(design: Design) -> Integers | None:
+    """Units, if some has two rows: else rows cannot tell units from chance."""
+    if design.units is None or not (np.bincount(design.units, design.weight) > _ONE_ROW).any():
+        return None
+    return design.units

@@ -163,7 +163,7 @@ _GROUPS = (
     _Group("least squares", {"regress": 0.6, "sweeps": 1.4}),
     _Group("units inside data sets", {"units": 2.0}),
     _Group("tables of discrete columns", {"polya": 3.7}),
-    _Group("logistic and count regressions", {"quasinewton": 10.0, "glm": 4.4, "quadrature": 2.8}),
+    _Group("logistic and count regressions", {"quasinewton": 17.0, "glm": 4.4, "quadrature": 2.8}),
     _Group("scores within data sets", {"within": 8.0}),
     _Group("probabilities of discrete columns", {"integrals": 3.1}),
     _Group("intervals", {"shrinking": 1.2}),
