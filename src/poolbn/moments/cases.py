@@ -30,6 +30,8 @@ class Cases(NamedTuple):
     n: Integers | Floats | None
     # where cells are drawn, which draw a row is of, -1 for all, (R,)
     draw: Integers | None = None
+    # the number of each row's unit inside data sets, see `Table.units`, (R,); None without units
+    units: Integers | None = None
 
     @property
     def data_set(self) -> Integers:
@@ -39,6 +41,11 @@ class Cases(NamedTuple):
 
 class AnyData(Protocol):
     """What all data answer alike: by default for those without missing cells."""
+
+    @property
+    def unit(self) -> str | None:
+        """The column that says which unit of its data set a row is of; None without units."""
+        return None
 
     if TYPE_CHECKING:  # fields of some, which a property would give a default
 

@@ -422,7 +422,7 @@ def of_levels(
     made = tally(reading.rows()) if make is None else make()
     for name, levels in zip(made.names, made.categories, strict=True):
         if levels:
-            (code,), _, n, _ = made.cases([name])
+            (code,), _, n, *_ = made.cases([name])
             counts = np.bincount(code.astype(np.int64), n).astype(np.int64)
             guessed = name not in given
             check_levels(name, levels, counts, guessed=guessed, origin=reading.origin)

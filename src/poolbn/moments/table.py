@@ -183,7 +183,7 @@ class Table(AnyData):
                 ),
                 DROP,
             )
-        return Cases([self.values[k] for k in at], self.offsets, None)
+        return Cases([self.values[k] for k in at], self.offsets, None, units=self.units)
 
     def some_rows(
         self, parts: Sequence[Positions], levels: Iterable[Hashable] | None = None
@@ -526,7 +526,8 @@ class FilledTable(Table):
         if incomplete:
             return super()._cases(names, at, incomplete=True)
         weight = self._weight.copy()
-        rows = Cases([self._values[k] for k in at], self._offsets, weight, self._which[1])
+        own = None if self.units is None else self.units[self._which[0]]
+        rows = Cases([self._values[k] for k in at], self._offsets, weight, self._which[1], own)
         if at:
             unmeasured = self.missing[:, at[-1]] == self.n
             weight[unmeasured[rows.data_set]] = 0.0

@@ -4,7 +4,8 @@ A discrete node whose parents are discrete has a table of probabilities, or an a
 regression, where it has another parent the latter. A node without parents has a table, and so have
 small data sets where that has no more parameters. A table with many parents has more parameters
 than an additive regression with one parent more: if only tables were looked at, a parent that means
-nothing could come in for changing the form.
+nothing could come in for changing the form. A table has no place for units inside data sets:
+where there are some, every discrete node has a logistic regression.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from poolbn.nodes.regression import (
     regression_bound,
     regression_score,
     responses,
+    varying_parent,
 )
 from poolbn.nodes.rowscores import Fitted, Step, is_hopeless
 from poolbn.nodes.tabular import (
@@ -107,6 +109,14 @@ def scores(
         values[others] = scores(table, rest, hows, each, final=final, keep=keep)
         return values
     values = np.full(len(families), -np.inf)
+    possible = [
+        m for m, family in enumerate(families)
+        if table.unit is None or varying_parent(table, *family) is None
+    ]  # fmt: skip
+    if len(possible) < len(families):
+        some_of_them = [families[m] for m in possible]
+        values[possible] = scores(table, some_of_them, hows, each, final=final, keep=keep)
+        return values
     for how in hows:
         at = [m for m, family in enumerate(families) if _has_table(table, family, how)]
         if at:
@@ -170,6 +180,9 @@ def hopeless(
     own = float(scores(table, [family], [how], each)[0]) if _tabular(table, family) else at.score
     step, found = Step(table, child, parents, at), list[bool]()
     for name in more:
+        if table.unit is not None and varying_parent(table, child, [name]) is not None:
+            found.append(True)
+            continue
         wider = child, sorted([*parents, name])
         if _has_table(table, wider, how):
             counts = [counts_of(table, *wider)]
@@ -206,16 +219,17 @@ def gains(
         return [(np.zeros(J), np.zeros(J))]
     found = []
     n = table.n if J > 1 or len(table.n) == 1 else np.array([table.n_rows])
-    if _tabular(table, family) and form != "logit" and is_small(table, *family):
+    tables = _tabular(table, family) and form != "logit" and table.unit is None
+    if tables and is_small(table, *family):
         counts = counts_of(table, child, parents)
         counts = counts.mean(axis=0) if counts.ndim > 3 else counts
         counts = counts if len(counts) == J else counts.sum(axis=0, keepdims=True)
         seen = (counts.sum(axis=2) > 0).sum(axis=1), (counts.sum(axis=1) > 0).sum(axis=1)
         z = _logliks(counts).sum(axis=1) - _logliks(counts.sum(axis=1))
         found.append((z, (seen[0] - 1.0) * (seen[1] - 1.0)))
-    if (
-        not _tabular(table, family) or form == "logit" or (form == "auto" and len(parents) > 1)
-    ) and (_coefficients(table, family) <= _MOST):
+    if (not tables or (form == "auto" and len(parents) > 1)) and (
+        _coefficients(table, family) <= _MOST
+    ):
         best = None
         for with_parents, without in zip(
             problems_of(table, child, parents), problems_of(table, child, ()), strict=True
@@ -255,6 +269,14 @@ def fit(
         raise _too_large(table, family)
     sure = [fit for fit in fits if fit.status.ok and fit.status is not Status.APPROXIMATE]
     best = max(sure or fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+    if (varies := varying_parent(table, child, parents)) is not None:
+        return replace(
+            best,
+            loglik=-math.inf,
+            status=Status.NO_RESIDUAL_VARIANCE,
+            detail=f"{child!r} is constant in each unit, and its parent {varies!r} is not; leave "
+            "that arc out",
+        )
     if table.provisional:
         return best  # of a round that another one follows: nobody asks how sure effects are
     return best.with_effects(table)
@@ -311,7 +333,8 @@ def chooses_tables(model: Choice, data: Data) -> bool:
 
 
 def _has_table(table: Data, family: Names, how: Candidate) -> bool:
-    return _tabular(table, family) and _asked(how) != "logit" and is_small(table, *family)
+    tables = table.unit is None and _tabular(table, family)
+    return tables and _asked(how) != "logit" and is_small(table, *family)
 
 
 def _coefficients(table: Data, family: Names) -> int:
@@ -326,7 +349,7 @@ def _coefficients(table: Data, family: Names) -> int:
 def _has_regression(table: Data, family: Names, how: Candidate) -> bool:
     if _coefficients(table, family) > _MOST:
         return False
-    if not _tabular(table, family) or _asked(how) == "logit":
+    if table.unit is not None or not _tabular(table, family) or _asked(how) == "logit":
         return True
     if how.discrete == "table":
         return False

@@ -265,7 +265,8 @@ class RegressionPredictions(Predictions):
 
     Attributes:
         coef: (F, C, q).
-        cov: their covariance, (F, C q, C q); 0 where they are certain.
+        cov: their covariance, (F, C q, C q); 0 where they are certain. With units inside data sets
+            that of intercepts between units is added: rows are of units that are not known.
         parents: its parents.
         given: the levels of each.
         n_categories: K, or `COUNT`.
@@ -287,10 +288,13 @@ class RegressionPredictions(Predictions):
 
     def log_levels(self, values: Values, sets: Integers) -> Floats:
         """Of all levels."""
-        mean, V = self._at(values, sets)
+        return self.averaged(*self._at(values, sets))
+
+    def averaged(self, mean: Floats, V: Floats) -> Floats:
+        """Of all levels, by means (n, C) and covariances (n, C, C) of predictors; V is used up."""
         if self.n_categories > 2:
             return _softmax(mean, V)
-        each = (np.full(len(sets), level) for level in (0.0, 1.0))
+        each = (np.full(len(mean), level) for level in (0.0, 1.0))
         return np.column_stack([self._log(y, mean, V) for y in each])
 
     def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:

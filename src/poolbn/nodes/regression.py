@@ -41,7 +41,8 @@ from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
 from poolbn.nodes.rowscores import Fitted, Rows, scores
 from poolbn.nodes.rsquared import Variances, of_rows
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import ColumnKind, has_levels
+from poolbn.wording import DATA_SET, figure, noun_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +74,8 @@ class RegressionFit(LogFit):
         random_cov: covariance of the random effects of one level, (q, q); for partial pooling.
         dispersion: of counts with more variance than a Poisson distribution has, mean + mean^2 /
             dispersion; inf for all others.
+        unit_sd: with units inside data sets the standard deviation of intercepts between them in
+            each data set, (F,). Means, densities and draws are of rows of units that are not known.
 
     Examples:
         >>> import poolbn as pb
@@ -94,6 +97,7 @@ class RegressionFit(LogFit):
     fixed_cov: Floats | None
     random_cov: Floats | None
     dispersion: float
+    unit_sd: Floats | None = None
 
     @property
     def _known(self) -> LogEffects:
@@ -164,23 +168,76 @@ class RegressionFit(LogFit):
 
     def mean(self, values: Values, sets: Integers) -> Floats:
         """Probabilities of levels, or the mean of a count, given parents."""
-        return self.response.mean(self._given(values, sets))
+        return self._averaged(self._given(values, sets), sets)
+
+    def _averaged(self, predictors: list[Floats], sets: Integers) -> Floats:
+        """Probabilities of levels, or the mean of a count, over units that are not known."""
+        if self.unit_sd is None:
+            return self.response.mean(predictors)
+        variance = self.unit_sd[sets] ** 2
+        if not self.categories:  # of a logarithm that is normal
+            return self.response.mean([predictors[0] + variance / 2])
+        *means, variance = np.broadcast_arrays(*predictors, variance)
+        V = variance.reshape(-1, 1, 1) * self._correlation
+        of = np.stack(means, axis=-1).reshape(-1, len(means))
+        p = np.exp(self._certain.averaged(np.ascontiguousarray(of), V))
+        return np.asarray(p.reshape(*variance.shape, -1))
+
+    @property
+    def _correlation(self) -> Floats:
+        """Covariances of random effects of levels over their variance, (K - 1, K - 1)."""
+        S = self.response.S
+        return np.asarray(S / S[0, 0])
+
+    @property
+    def _certain(self) -> RegressionPredictions:
+        """The distribution with estimates taken for certain."""
+        F, C, q = self.coef.shape
+        return self._predictive(np.zeros((F, C * q, C * q)))
 
     def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
         """Of each row, with estimates taken for certain."""
+        if self.unit_sd is not None:
+            return self._certain.log_density(x, values, sets)
         return self.response.log_density(x, self._given(values, sets), self.dispersion)
 
     def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
         """A value for each row."""
+        if self.unit_sd is not None:
+            return self._certain.draw(values, sets, rng)
         return self.response.draw(self._given(values, sets), self.dispersion, rng)
 
     def quantile(self, u: Floats, mean: Floats, sets: Integers) -> Floats:
         """The values at probabilities u where this is the mean."""
-        return self.response.quantile(u, mean, self.dispersion)
+        return self.response.quantile(u, mean, self._with_units)
+
+    @property
+    def _with_units(self) -> float:
+        """The dispersion with which a count has the variance that units give it too."""
+        if self.unit_sd is None or self.categories:
+            return self.dispersion
+        more = (1 + 1 / self.dispersion) * math.exp(self._usual_unit_sd**2) - 1
+        return 1 / more if more > 0 else inf
+
+    @property
+    def _usual_unit_sd(self) -> float:
+        """That of all data sets, or where these have their own a mean."""
+        return 0.0 if self.unit_sd is None else float(np.sqrt(np.mean(self.unit_sd**2)))
+
+    def _unit_sds(self, data_sets: int) -> Floats | None:
+        """As many of data sets that are like the population."""
+        return None if self.unit_sd is None else np.full(data_sets, self._usual_unit_sd)
 
     def predictive(self, certain: NDArray[np.bool_]) -> RegressionPredictions:
         """Expected probabilities over a normal predictor; see `RegressionPredictions`."""
-        cov = np.where(certain[:, None, None], 0.0, self.coef_cov)
+        return self._predictive(np.where(certain[:, None, None], 0.0, self.coef_cov))
+
+    def _predictive(self, cov: Floats) -> RegressionPredictions:
+        """With covariances of coefficients, to which those between units are added."""
+        if self.unit_sd is not None:
+            F, C, q = self.coef.shape
+            between = (self.unit_sd**2)[:, None, None] * self._correlation
+            cov.reshape(F, C, q, C, q)[:, :, 0, :, 0] += between
         K = len(self.categories) or COUNT
         return RegressionPredictions(self.coef, cov, self.parents, self.given, K, self.dispersion)
 
@@ -199,8 +256,11 @@ class RegressionFit(LogFit):
         return self._imagined(self._population.new_data_sets(sets, draws, rng))
 
     def _imagined(self, coef: Floats) -> Self:
-        shape = len(coef), *self.coef.shape[1:]
-        return replace(self, levels=tuple(range(len(coef))), coef=coef.reshape(shape))
+        shape, sd = (len(coef), *self.coef.shape[1:]), self.unit_sd
+        if sd is not None:
+            alike = len(coef) % len(sd) == 0
+            sd = np.tile(sd, len(coef) // len(sd)) if alike else self._unit_sds(len(coef))
+        return replace(self, levels=tuple(range(len(coef))), coef=coef.reshape(shape), unit_sd=sd)
 
     @property
     def _population(self) -> Population:
@@ -227,7 +287,7 @@ class RegressionFit(LogFit):
         of = Rows(
             Design(X @ T, rows.x.astype(np.int64), np.ones(len(X)), rows.offsets),
             self.response,
-            self.dispersion,
+            self._with_units,
         )
         W = scores(of, self.coef @ np.linalg.pinv(T).T).information
         R = random_cov_in(self.fixed, self.random_cov, T, self.response.S, F)
@@ -251,11 +311,13 @@ class RegressionFit(LogFit):
         """
         fit = self.with_all()
         coef, cov = self._new_coefficients(new)
+        sd = self.unit_sd
         added = replace(
             fit,
             levels=(*self.levels, name),
             coef=np.concatenate([self.coef, coef[None]]),
             coef_cov=np.concatenate([self.coef_cov, cov[None]]),
+            unit_sd=None if sd is None else np.append(sd, self._usual_unit_sd),
         )
         if fit.saved_effects is None:
             return added
@@ -273,7 +335,7 @@ class RegressionFit(LogFit):
         if new is None:  # with what maximum likelihood lacks, see `predictive`
             F = max(len(self.levels) - len(self.left_out), 2)
             return self.fixed, self._tails(F - 1) * (R + (1 + F / (F - 1)) * self.fixed_cov)
-        rows = Rows(design_of(new, self.child, self.parents), self.response, self.dispersion)
+        rows = self._rows(new, self._unit_sds(1))
         return mode(rows, self.fixed, self.fixed_cov, R)
 
     def _tails(self, df: int) -> float:
@@ -316,7 +378,7 @@ class RegressionFit(LogFit):
         """The fit with how sure its effects are, which needs the rows."""
         if not self.parents or not self.status.ok:
             return self
-        rows = Rows(design_of(data, self.child, self.parents), self.response, self.dispersion)
+        rows = self._rows(data, self.unit_sd)
         separated = self.status is Status.SEPARATED
         vary = None
         if isinstance(self.pooling, Partial):
@@ -327,6 +389,11 @@ class RegressionFit(LogFit):
         return replace(
             self, saved_effects=regression_effects(*of, separated=separated, tests=tests)
         )
+
+    def _rows(self, data: Data, unit_sd: Floats | None) -> Rows:
+        """The rows of the family, and how far intercepts of units inside data sets differ."""
+        design = design_of(data, self.child, self.parents)
+        return Rows(design, self.response, self.dispersion, unit_sd)
 
     def _in(self, data: Data) -> RegressionFit:
         how = self.pooling
@@ -346,7 +413,18 @@ class RegressionFit(LogFit):
 
     def in_population(self) -> Self:
         """The fit of one data set, which is like the population."""
-        return replace(self, levels=self.levels[:1], coef=self.population[None])
+        sd = self._unit_sds(1)
+        return replace(self, levels=self.levels[:1], coef=self.population[None], unit_sd=sd)
+
+    def _more(self) -> str:
+        """The standard deviation between units, before what others have."""
+        if self.unit_sd is None:
+            return super()._more()
+        least, most = float(self.unit_sd.min()), float(self.unit_sd.max())
+        sd = figure(least) if least == most else f"{figure(least)} to {figure(most)}"
+        units = noun_of(self.unit or "")
+        what = "units" if units == DATA_SET else units.many
+        return f"SD between {what} {sd}; {super()._more()}"
 
     def blocks(self) -> list[Block]:
         """Coefficients of log odds by level, or of the logarithm of the mean."""
@@ -367,14 +445,19 @@ class RegressionFit(LogFit):
 
     def along(self, at: Sequence[Floats]) -> Floats:
         """Probabilities or means along values of `columns`, see `LocalFit.along`."""
-        every = replace(self, coef=np.concatenate([self.population[None], self.coef]))
-        return self.response.mean(every._predictors(at, np.arange(len(every.coef))[:, None]))
+        sd, sets = self.unit_sd, np.arange(len(self.coef) + 1)[:, None]
+        if sd is not None:
+            sd = np.append(self._usual_unit_sd, sd)
+        coef = np.concatenate([self.population[None], self.coef])
+        every = replace(self, coef=coef, unit_sd=sd)
+        return every._averaged(every._predictors(at, sets), sets)
 
     def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
         """The fit of the data sets at these positions, which may repeat, under these names."""
         return replace(
             self, levels=levels, left_out=self._left_out(at, levels), coef=self.coef[at],
             coef_cov=self.coef_cov[at], saved_effects=self._taken(at), later=None,
+            unit_sd=None if self.unit_sd is None else self.unit_sd[at],
         )  # fmt: skip
 
     def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
@@ -384,7 +467,7 @@ class RegressionFit(LogFit):
 
     def residuals(self, x: Floats, fitted: Floats, sets: Integers) -> Floats:
         """Randomised quantile residuals of counts."""
-        return count_residuals(x, fitted, self.dispersion)
+        return count_residuals(x, fitted, self._with_units)
 
     def variances(self, data: Data) -> Variances | None:
         """What fixed and random effects explain on the scale where they add up."""
@@ -400,7 +483,8 @@ class RegressionFit(LogFit):
         if self.categories:
             return super().explained(x, values, sets)
         (value,) = self._given(values, sets)
-        return {"": (value, math.log1p(1 / float(np.exp(value).mean()) + 1 / self.dispersion))}
+        more = 1 / float(np.exp(value).mean()) + 1 / self._with_units
+        return {"": (value, math.log1p(more))}
 
 
 def mode(rows: Rows, fixed: Floats, fixed_cov: Floats, R: Floats) -> tuple[Floats, Floats]:
@@ -445,16 +529,65 @@ def design_of(table: Data, child: str, parents: Sequence[str]) -> Design:
     ones = np.ones(len(y))
     weight = ones if n is None else n.astype(np.float64)
     design = Design(np.vstack([ones, X]).T, y.astype(np.int64), weight, offsets)
+    if rows.units is not None:
+        design = _by_unit(design, rows.units)
     if not weight.all():
         design = _counting(design)
     return design if table.mostly_unique.intersection(parents) else collapse(design)
 
 
+def _by_unit(design: Design, units: Integers) -> Design:
+    """With rows of the same unit together; one of each where the child describes units."""
+    order = np.argsort(units, kind="stable")
+    X, y, own = design.X[order], design.y[order], units[order]
+    made = Design(X, y, design.weight[order], design.offsets, own)
+    if not _describes_units(made):
+        return made
+    counts = np.diff(own, prepend=-1) != 0
+    return replace(_some(replace(made, weight=counts * 1.0), counts), units=None)
+
+
+def _describes_units(design: Design) -> bool:
+    """Whether a child has one value in each unit, of which some have several rows.
+
+    A child with one value in each data set says nothing of units. Where missing cells are drawn
+    rows count in part, and are left as they are.
+    """
+    if design.units is None or not len(design.y) or (design.weight != 1).any():
+        return False
+    same = np.diff(design.units) == 0
+    if not same.any() or (np.diff(design.y)[same] != 0).any():
+        return False
+    sets = np.repeat(np.arange(len(design.offsets) - 1), np.diff(design.offsets))
+    return bool((np.diff(design.y)[np.diff(sets) == 0] != 0).any())
+
+
+def varying_parent(table: Data, child: str, parents: Sequence[str]) -> str | None:
+    """A parent that varies inside units where the child has one value in each; None: no such."""
+    rows = table.cases([child])
+    if table.unit is None or rows.units is None or not parents:
+        return None
+    weight = np.ones(len(rows.units)) if rows.n is None else rows.n.astype(np.float64)
+    order = np.argsort(rows.units, kind="stable")
+    none, y = np.ones((len(order), 0)), rows.columns[0].astype(np.int64)[order]
+    if not _describes_units(Design(none, y, weight[order], rows.offsets, rows.units[order])):
+        return None
+    same = np.diff(rows.units[order]) == 0
+    columns = zip(parents, table.cases(parents).columns, strict=True)
+    varies = (name for name, x in columns if (np.diff(x[order])[same] != 0).any())
+    return next(varies, None)
+
+
 def _counting(design: Design) -> Design:
     """Without the rows that do not count."""
-    counts = design.weight > 0
-    offsets = np.concatenate([[0], np.cumsum(counts)])[design.offsets]
-    return Design(design.X[counts], design.y[counts], design.weight[counts], offsets)
+    return _some(design, design.weight > 0)
+
+
+def _some(design: Design, rows: NDArray[np.bool_]) -> Design:
+    """Some of the rows."""
+    offsets = np.concatenate([[0], np.cumsum(rows)])[design.offsets]
+    units = None if design.units is None else design.units[rows]
+    return Design(design.X[rows], design.y[rows], design.weight[rows], offsets, units)
 
 
 def responses(table: Data, child: str) -> Sequence[Response]:
@@ -520,10 +653,11 @@ class Problems:
     def counts(self, how: Candidate) -> Counts:
         """Parameters by what informs them; those of slopes that should vary and do not too."""
         problem = self.of(how)
-        own = problem.d + problem.dispersed
+        own, units = problem.d + problem.dispersed, int(problem.nested)
         if isinstance(how, NoPooling):
-            return Counts(0, 0, problem.F * own)
-        return Counts(own, problem.n_params - own if isinstance(how, Partial) else 0, 0)
+            return Counts(0, 0, problem.F * own + problem.of_units(problem.F))
+        between = problem.n_params - own - units if isinstance(how, Partial) else 0
+        return Counts(own, between, 0, units)
 
     def partial(self, how: Partial, *, final: bool) -> tuple[glmm.Problem, glmm.Found, bool]:
         """The regression with random effects, its maximum, and whether only the intercept varies.
@@ -596,9 +730,12 @@ def regression_bound(problems: Problems, hows: Sequence[Candidate], each: Floats
     """An upper bound of `regression_score` that costs less.
 
     What is integrated over random effects is at most its largest value, so partial pooling has at
-    most the likelihood of no pooling; by the Laplace approximation too.
+    most the likelihood of no pooling; by the Laplace approximation too. With units inside data sets
+    that says nothing, and there is none: NaN.
     """
     problem = problems.plain
+    if problem.nested:
+        return math.nan
     if problem.basis.dependent >= 0:
         return -inf
     most = problem.largest()
@@ -620,11 +757,14 @@ def fit_regression(
     problem, F = problems.plain, len(table.levels)
     given = tuple(table.categories[table.names.index(name)] for name in parents)
     fixed = fixed_cov = random_cov = None
+    words = "" if table.unit is None else _of_units(problem, table, (child, *parents))
     if isinstance(how, Complete | NoPooling):
         one = problem.complete() if isinstance(how, Complete) else problem.none()
         loglik, theta = float(one.loglik.sum()), float(one.theta.mean())
-        coef, coef_cov = one.coef, one.cov
-        ended = _status(one.dependent, bool(one.separated.any()), bool(one.converged.all()))
+        coef, coef_cov, unit_sd = one.coef, one.cov, one.unit_sd
+        ended = _status(
+            one.dependent, bool(one.separated.any()), bool(one.converged.all()), units=words
+        )
         if isinstance(how, Complete):
             fixed, fixed_cov = coef[0], coef_cov[0]
             coef, coef_cov = np.tile(coef, (F, 1, 1)), np.tile(coef_cov, (F, 1, 1))
@@ -634,9 +774,11 @@ def fit_regression(
         loglik, theta = mixed.loglik, mixed.theta
         coef, coef_cov = mixed.coef, mixed.coef_cov
         fixed, fixed_cov, random_cov = mixed.fixed, mixed.fixed_cov, mixed.random_cov
+        unit_sd = np.array([mixed.unit_sd])
+        singular = mixed.rank < problem.r or (problem.nested and mixed.unit_sd == 0)
         ended = _status(
-            mixed.dependent, mixed.separated, mixed.converged, mixed.rank < problem.r, mixed.summed,
-            marginal.is_rough(found), less,
+            mixed.dependent, mixed.separated, mixed.converged, singular, mixed.summed,
+            marginal.is_rough(found), less, words,
         )  # fmt: skip
     status, detail = ended
     return RegressionFit(
@@ -657,7 +799,21 @@ def fit_regression(
         fixed_cov=fixed_cov,
         random_cov=random_cov,
         dispersion=theta if response.dispersed else inf,
+        unit=table.unit,
+        unit_sd=np.broadcast_to(unit_sd, F).copy() if problem.nested else None,
     )
+
+
+def _of_units(problem: glmm.Problem, table: Data, names: Sequence[str]) -> str:
+    """What a fit says of units inside data sets."""
+    if problem.design.units is None:
+        return "one row for each unit, as the column describes units"
+    if not problem.nested:
+        return "no unit has two rows, so that there is no variance between units"
+    own = "with an intercept for each unit"
+    if all(has_levels(table.kind(name)) for name in names):
+        own = f"a logistic regression {own}, which a table cannot have"
+    return f"{own}; by the Laplace approximation"
 
 
 def _status(
@@ -668,6 +824,7 @@ def _status(
     summed: bool = False,
     rough: bool = False,
     less: bool = False,
+    units: str = "",
 ) -> tuple[Status, str]:
     trouble = {
         Status.RANK_DEFICIENT: (dependent >= 0, "a parent is constant or a combination of others"),
@@ -682,8 +839,10 @@ def _status(
     }
     for status, (met, detail) in trouble.items():
         if met:
-            return status, detail
+            return status, f"{detail}; {units}" if units else detail
     ended = Status.SINGULAR if singular else Status.CONVERGED
+    if units:
+        return ended, units
     if summed:
         return ended, "random effects are integrated numerically, as data sets have few rows"
     return (

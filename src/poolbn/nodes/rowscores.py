@@ -34,6 +34,8 @@ from poolbn.nodes.links import Response
 
 _STEPS = 30
 _HALVINGS = 8
+_UNIT_STEPS, _UNIT_HALVINGS = 60, 40  # to the modes of units
+_SURE = 1e-13  # of what a step to these gains
 _GAIN = 1e-8  # of a log-likelihood, below which a search ends
 _INFORMED = 1e-4  # information in a direction of variance one: less than any row has
 _SDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # of random effects of standardised columns
@@ -43,11 +45,16 @@ _EACH = 1.0  # and for each covariance of a new random effect with others
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a family, what kind of child it has, and its dispersion where it has one."""
+    """Rows of a family, what kind of child it has, and its dispersion where it has one.
+
+    With units inside data sets `unit_sd` is the standard deviation of an intercept between them,
+    (F,); None where rows are independent.
+    """
 
     design: Design
     response: Response
     dispersion: float = math.inf
+    unit_sd: Floats | None = None
 
     def turned(self, X: Floats) -> Rows:
         """The same with other columns."""
@@ -60,8 +67,85 @@ class Rows:
         return self.response.derivatives(predictor, self.design.y[at], self.dispersion)
 
 
+@dataclass(frozen=True, eq=False)
+class UnitModes:
+    """Intercepts of units at their modes, given coefficients of data sets.
+
+    Attributes:
+        w: the intercepts, (U, C).
+        first: where the rows of units begin, (U,).
+        of_row: the unit of each row, (m,).
+        data_set: of each unit, (U,).
+        Q: their covariances given their rows, (U, C, C).
+        terms: log-likelihoods of their rows minus w'S^-1 w / 2, (U,).
+        residual: weighted slopes of rows, (m, C).
+        spread: weighted curvatures of rows, (m, C, C).
+    """
+
+    w: Floats
+    first: Integers
+    of_row: Integers
+    data_set: Integers
+    Q: Floats
+    terms: Floats
+    residual: Floats
+    spread: Floats
+
+    @staticmethod
+    def of(rows: Rows, coef: Floats) -> UnitModes:
+        """By Newton's method from 0, at coefficients (F, C, q)."""
+        design, S = rows.design, rows.response.S
+        assert design.units is not None
+        assert rows.unit_sd is not None
+        first = np.flatnonzero(np.diff(design.units, prepend=-1))
+        of_row = np.cumsum(np.diff(design.units, prepend=-1) != 0) - 1
+        sets = np.repeat(np.arange(len(coef)), np.diff(design.offsets))
+        fixed = np.einsum("ma,mka->mk", design.X, coef[sets])
+        R = rows.unit_sd[sets[first], None, None] * np.linalg.cholesky(S / S[0, 0])
+        v, weight = np.zeros(R.shape[:2]), design.weight
+
+        def at(v: Floats) -> tuple[Floats, ...]:
+            w = np.einsum("uab,ub->ua", R, v)
+            found, slope, spread = rows.derivatives(fixed + w[of_row])
+            terms = np.add.reduceat(weight * found, first) - 0.5 * (v**2).sum(axis=1)
+            return w, terms, weight[:, None] * slope, weight[:, None, None] * spread
+
+        now = at(v)
+        for _ in range(_UNIT_STEPS):
+            g = np.einsum("uba,ub->ua", R, np.add.reduceat(now[2], first)) - v
+            H = np.swapaxes(R, 1, 2) @ np.add.reduceat(now[3], first) @ R + np.eye(R.shape[1])
+            step = np.linalg.solve(H, g[:, :, None])[:, :, 0]
+            if float(np.max(np.sum(step * g, axis=1), initial=0.0)) < _SURE:
+                break
+            for _ in range(_UNIT_HALVINGS):
+                new = at(v + step)
+                worse = ~(new[1] >= now[1] - _SURE * (1.0 + np.abs(now[1])))
+                if not worse.any():
+                    break
+                step[worse] /= 2
+            v, now = v + step, new
+        w, terms, residual, spread = now
+        H = np.swapaxes(R, 1, 2) @ np.add.reduceat(spread, first) @ R + np.eye(R.shape[1])
+        Q = R @ np.linalg.solve(H, np.swapaxes(R, 1, 2))
+        return UnitModes(w, first, of_row, sets[first], Q, terms, residual, spread)
+
+    def summed(self, x: Floats) -> Floats:
+        """Sums of spread times columns x (m, k) over the rows of units, (U, C, C, k)."""
+        return np.add.reduceat(self.spread[..., None] * x[:, None, None, :], self.first)
+
+    def taken(self, x: Floats, y: Floats, F: int) -> Floats:
+        """What units take of the information of columns, by `summed`; (F, C, k, C, m)."""
+        of_units = np.einsum("uacx,ucd,ubdy->uaxby", x, self.Q, y)
+        found = np.zeros((F, *of_units.shape[1:]))
+        np.add.at(found, self.data_set, of_units)
+        return found
+
+
 class Scores(NamedTuple):
     """At some coefficients of each data set, those of one level after those of another; d = C q.
+
+    Units inside data sets follow: their intercepts are at the modes, and what they take is not in
+    the information. The log-likelihood is that of rows minus w'S^-1 w / 2.
 
     Attributes:
         loglik: without constants, (F,).
@@ -95,16 +179,26 @@ def scores(rows: Rows, coef: Floats) -> Scores:
     F, C, q = coef.shape
     loglik, gradient = np.zeros(F), np.zeros((F, C, q))
     information = np.zeros((F, C, q, C, q))
+    units = None
+    if design.units is not None and rows.unit_sd is not None and len(design.y):
+        units = UnitModes.of(rows, coef)
+        np.add.at(loglik, units.data_set, units.terms)
     for j in range(F):
         at = slice(design.offsets[j], design.offsets[j + 1])
         X, weight = design.X[at], design.weight[at]
-        terms, residual, spread = rows.derivatives(X @ coef[j].T, at)
-        loglik[j] = weight @ terms
+        predictor = X @ coef[j].T
+        if units is not None:
+            predictor = predictor + units.w[units.of_row[at]]
+        terms, residual, spread = rows.derivatives(predictor, at)
+        loglik[j] = weight @ terms if units is None else loglik[j]
         gradient[j] = (weight[:, None] * residual).T @ X
         for a in range(C):
             for b in range(a + 1):
                 block = (X * (weight * spread[:, a, b])[:, None]).T @ X
                 information[j, a, :, b] = information[j, b, :, a] = block
+    if units is not None:
+        own = units.summed(design.X)
+        information -= units.taken(own, own, F)
     return Scores(loglik, gradient.reshape(F, C * q), information.reshape(F, C * q, C * q))
 
 
@@ -207,19 +301,31 @@ class Step:
         F, n = len(data.levels), int(cases.offsets[-1])
         self.data, self.sets = data, cases.data_set
         self.starts = cases.offsets[:-1]
-        self.weight = np.ones(n) if cases.n is None else cases.n.astype(np.float64)
+        self.order: Integers | slice = slice(None)
+        if cases.units is not None:  # one after the other, in the order of data sets
+            self.order = np.argsort(cases.units, kind="stable")
+        self.weight = np.ones(n) if cases.n is None else cases.n.astype(np.float64)[self.order]
         _, X = numbers(data, parents)
-        self.X = np.vstack([np.ones(n), X]).T @ at.basis.T
+        self.X = np.vstack([np.ones(n), X]).T[self.order] @ at.basis.T
         found, q = at.found, self.X.shape[1]
         self.C = at.response.predictors
-        t = found.T.reshape(F, self.C, q)
-        predictor = np.einsum("na,nka->nk", self.X, t[self.sets])
-        design = Design(self.X, cases.columns[0].astype(np.int64), self.weight, cases.offsets)
-        theta = math.exp(found.log_theta) if at.response.dispersed else math.inf
-        _, residual, spread = Rows(design, at.response, theta).derivatives(predictor)
-        self.residual = residual * self.weight[:, None]
-        self.spread = spread * self.weight[:, None, None]
         self.S = at.response.S
+        t = found.T.reshape(F, self.C, q)
+        y = cases.columns[0].astype(np.int64)[self.order]
+        theta = math.exp(found.log_theta) if at.response.dispersed else math.inf
+        design = Design(self.X, y, self.weight, cases.offsets)
+        self.units = None
+        if cases.units is not None and found.tau > 0:
+            sd = np.full(F, math.sqrt(self.S[0, 0]) * found.tau)
+            design = replace(design, units=cases.units[self.order])
+            self.units = UnitModes.of(Rows(design, at.response, theta, sd), t)
+            self.residual, self.spread = self.units.residual, self.units.spread
+            self.of_units = self.units.summed(self.X)
+        else:
+            predictor = np.einsum("na,nka->nk", self.X, t[self.sets])
+            _, residual, spread = Rows(design, at.response, theta).derivatives(predictor)
+            self.residual = residual * self.weight[:, None]
+            self.spread = spread * self.weight[:, None, None]
         Z = np.kron(np.linalg.cholesky(self.S), found.L)
         M = np.eye(Z.shape[1]) + Z.T @ found.W @ Z
         self.V = Z @ np.linalg.solve(M, np.broadcast_to(Z.T, (F, *Z.T.shape)))
@@ -229,6 +335,7 @@ class Step:
     def gain(self, name: str, *, varies: bool) -> float:
         """Of the log-likelihood, by one more parent whose coefficients vary or do not."""
         _, columns = numbers(self.data, [name])
+        columns = columns[:, self.order]
         z = columns.T - np.average(columns, axis=1, weights=self.weight)
         scatter = (z * self.weight[:, None]).T @ z / self.weight.sum()
         value, vector = np.linalg.eigh(scatter) if len(scatter) else (np.ones(0), scatter)
@@ -244,6 +351,10 @@ class Step:
                 weighted = z * self.spread[:, a, b][:, None]
                 info[:, a, :, b] = self._products(weighted, z)
                 cross[:, a, :, b] = self._products(weighted, self.X)
+        if self.units is not None:
+            of_units = self.units.summed(z)
+            info -= self.units.taken(of_units, of_units, F)
+            cross -= self.units.taken(of_units, self.of_units, F)
         own = info.reshape(F, C * k, C * k)
         with_x = cross.reshape(F, C * k, -1)
         I = own - with_x @ self.V @ np.swapaxes(with_x, 1, 2)  # noqa: E741

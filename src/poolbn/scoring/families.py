@@ -317,7 +317,8 @@ class _Rows:
         inside = penalty.inside and isinstance(first, Partial) and first.random == "full"
         if inside:
             prefetch("within")
-        tells = inside and standardise(data.stats()).tells_inside
+        # Levels of units cannot be free too: with units the score is the plain one.
+        tells = inside and data.unit is None and standardise(data.stats()).tells_inside
         return RowNodes(data, hows, penalty.each, tells)
 
 
