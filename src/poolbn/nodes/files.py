@@ -31,8 +31,9 @@ _POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 _SOURCES = ("intervention", "simulated", "input")  # of given parameters
 # Data sets are there once for all nodes, intervals and effects under other names.
 _NOT_KEPT = {"levels", "group", "unit", "later", "saved_intervals", "saved_effects"}
-_OPTIONAL = {"fixed", "fixed_cov", "random_cov", "unit_share"}  # which some poolings do not have
-_NOT_NEGATIVE = {"sigma2", "rows", "squares", "unit_share"}
+_OF_UNITS = {"unit_share", "unit_sd"}  # which fits have where there are units inside data sets
+_OPTIONAL = {"fixed", "fixed_cov", "random_cov", *_OF_UNITS}  # which some poolings do not have
+_NOT_NEGATIVE = {"sigma2", "rows", "squares", *_OF_UNITS}
 
 # Values of JSON files, checked one by one
 
@@ -160,8 +161,7 @@ def encode(fit: LocalFit) -> dict[str, Any]:
         told |= {"effects": fit.saved_effects, "columns": fit.columns}
     told["pooling"] = written(fit.pooling, discrete=not isinstance(fit, GaussianFit))
     kept = _keys(type(fit))
-    if told.get("unit_share") is None:
-        kept -= {"unit_share"}
+    kept -= {name for name in _OF_UNITS if told.get(name) is None}
     return {name: _encoded(value) for name, value in told.items() if name in kept}
 
 
@@ -209,7 +209,8 @@ def decode(
         kind = _models()[encoded["model"]]
     linear = kind is GaussianFit
     optional: dict[str, Any] = {"left_out": [], "intervals": None, "unit_share": None}
-    optional = optional if linear else {}
+    if not linear:
+        optional = {"unit_sd": None} if kind is RegressionFit else {}
     values = optional | encoded
     check_keys(f"node {node!r}", values, _keys(kind))
     values.pop("model", None)
@@ -277,7 +278,8 @@ def _shapes(kind: type[LocalFit], values: Mapping[str, Any]) -> dict[str, tuple[
     if kind is RegressionFit:
         C = max(len(values["categories"]) - 1, 1)
         shapes: dict[str, tuple[int, ...]] = {"coef": (F, C, q), "coef_cov": (F, C * q, C * q)}
-        return shapes | {"fixed": (C, q), "fixed_cov": (C * q, C * q), "random_cov": (q, q)}
+        shapes |= {"fixed": (C, q), "fixed_cov": (C * q, C * q), "random_cov": (q, q)}
+        return shapes | {"unit_sd": (F,)}
     shapes = {"coef": (F, q), "fixed": (q,), "fixed_cov": (q, q), "random_cov": (q, q)}
     shapes |= dict.fromkeys(("coef_cov", "total_cov", "between_cov"), (F, q, q))
     each = ("sigma2", "rows", "squares", "df", "effective_df", "unit_share")

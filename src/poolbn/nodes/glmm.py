@@ -436,8 +436,8 @@ class Problem:
         if not final:
             return [first]
         if self.design.weight.sum() * (self.d if self.nested else 1) > _MANY_ROWS:
-            few = _START_SDS[0]
-            return [first, Start(eye * few, r, tau=few), Start(self.moments(), r)]
+            few = Start(eye * _START_SDS[0], r, tau=_START_SDS[0])
+            return [first, few] if self.nested else [first, few, Start(self.moments(), r)]
         others = [Start(eye * sd, r, tau=sd) for sd in _START_SDS]
         return [first, Start(0.0 * eye, 0), *others, Start(self.moments(), r)]
 

@@ -249,17 +249,17 @@ class RegressionFit(LogFit):
             se[..., 0] = found.level_se
             se[..., 1:] = found.own_se.reshape(F, -1, q - 1)
         cov = with_errors(self.coef_cov, found.at, se)
-        return self._imagined(around(self.coef.reshape(F, -1), cov, np.full(F, inf), draws, rng))
+        coef = around(self.coef.reshape(F, -1), cov, np.full(F, inf), draws, rng)
+        sd = None if self.unit_sd is None else np.tile(self.unit_sd, len(coef) // F)
+        return self._imagined(coef, sd)
 
     def new_data_sets(self, sets: int, draws: int, rng: np.random.Generator) -> Self:
         """Parameters of new data sets, for each draw of the population if there are draws."""
-        return self._imagined(self._population.new_data_sets(sets, draws, rng))
+        coef = self._population.new_data_sets(sets, draws, rng)
+        return self._imagined(coef, self._unit_sds(len(coef)))
 
-    def _imagined(self, coef: Floats) -> Self:
-        shape, sd = (len(coef), *self.coef.shape[1:]), self.unit_sd
-        if sd is not None:
-            alike = len(coef) % len(sd) == 0
-            sd = np.tile(sd, len(coef) // len(sd)) if alike else self._unit_sds(len(coef))
+    def _imagined(self, coef: Floats, sd: Floats | None) -> Self:
+        shape = len(coef), *self.coef.shape[1:]
         return replace(self, levels=tuple(range(len(coef))), coef=coef.reshape(shape), unit_sd=sd)
 
     @property
@@ -474,7 +474,8 @@ class RegressionFit(LogFit):
         if self.fixed is None or len(self.fixed) > 1 or not self.status.ok:
             return None
         own = (self.fixed[0], self.random_cov, self.dispersion)
-        return of_rows(data, self.child, self.parents, *own)
+        found = of_rows(data, self.child, self.parents, *own)
+        return found._replace(units=self._usual_unit_sd**2)
 
     def explained(
         self, x: Floats, values: Values, sets: Integers
@@ -537,9 +538,14 @@ def design_of(table: Data, child: str, parents: Sequence[str]) -> Design:
 
 
 def _by_unit(design: Design, units: Integers) -> Design:
-    """With rows of the same unit together; one of each where the child describes units."""
+    """With rows of the same unit together; one of each where the child describes units.
+
+    Where no unit has two rows there are none.
+    """
     order = np.argsort(units, kind="stable")
     X, y, own = design.X[order], design.y[order], units[order]
+    if len(np.unique(own)) == len(own):
+        return design
     made = Design(X, y, design.weight[order], design.offsets, own)
     if not _describes_units(made):
         return made
@@ -657,7 +663,7 @@ class Problems:
         if isinstance(how, NoPooling):
             return Counts(0, 0, problem.F * own + problem.of_units(problem.F))
         between = problem.n_params - own - units if isinstance(how, Partial) else 0
-        return Counts(own, between, 0, units)
+        return Counts(own + units, between, 0)
 
     def partial(self, how: Partial, *, final: bool) -> tuple[glmm.Problem, glmm.Found, bool]:
         """The regression with random effects, its maximum, and whether only the intercept varies.
@@ -806,7 +812,9 @@ def fit_regression(
 
 def _of_units(problem: glmm.Problem, table: Data, names: Sequence[str]) -> str:
     """What a fit says of units inside data sets."""
-    if problem.design.units is None:
+    child, *_ = names
+    units = table.cases([child]).units
+    if problem.design.units is None and units is not None and len(np.unique(units)) < len(units):
         return "one row for each unit, as the column describes units"
     if not problem.nested:
         return "no unit has two rows, so that there is no variance between units"

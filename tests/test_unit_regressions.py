@@ -1,6 +1,6 @@
 """Regressions with units inside data sets: against glmer, a dense program, and laws.
 
-The recipe is beside the numbers in reference/nested_glmm.
+The recipe is beside the numbers in reference/nested.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from poolbn.nodes.design import Design, collapse
 from poolbn.nodes.glmm import FREE, Found, Problem, Start
 from poolbn.nodes.links import Response
 
-NESTED = reference("nested_glmm/cases.json")
+NESTED = reference("nested/laplace.json")
 
 
 @cache
 def case_design(data: str, parents: tuple[str, ...]) -> Design:
-    frame = pd.read_csv(REFERENCE / "nested_glmm" / data).sort_values(["F", "U"], kind="stable")
+    frame = pd.read_csv(REFERENCE / "nested" / "data" / data).sort_values(["F", "U"], kind="stable")
     X = np.column_stack([np.ones(len(frame)), *(frame[x].to_numpy(float) for x in parents)])
     offsets = np.concatenate([[0], np.cumsum(frame.groupby("F", sort=False).size())])
     units = pd.factorize(frame["U"])[0].astype(np.int64)
