@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from helpers import REFERENCE, reference
 from scipy.integrate import quad
+from scipy.optimize import minimize
 from scipy.stats import nbinom, norm, poisson
 from test_unit_models import GROUP
 
@@ -309,10 +310,28 @@ def test_all_answers_of_a_fit_are_finite(child: str, parents: list[str], pooling
 def test_a_new_data_set_is_weighed_with_its_units() -> None:
     made = table()
     net = pb.fit([("x", "bad")], made)
-    new = visits(seed=7).query("clinic == 'A'").assign(clinic="new")
-    adapted = net.adapt(pb.table(new, group=GROUP, kinds=KINDS), name="new")
+    new = visits(seed=7).query("clinic == 'A'")
+    new = new.assign(clinic="new", patient=new["patient"] + 1000)
+    adapted = net.adapt(new, "new")
     fit = adapted.fits["bad"]
     assert fit.unit_sd.shape == (6,)
-    both = pd.concat([visits(), new])
-    whole = pb.fit_node(pb.table(both, group=GROUP, kinds=KINDS), "bad", ["x"])
-    np.testing.assert_allclose(fit.coef[-1], whole.coef[-1], atol=0.15)
+    # Coefficients and intercepts of units that are most probable together.
+    old = net.fits["bad"]
+    X, y = np.column_stack([np.ones(len(new)), new["x"]]), (new["bad"] == "yes").to_numpy()
+    own = np.unique(new["patient"], return_inverse=True)[1]
+    root = np.linalg.cholesky(old.random_cov + 1e-9 * np.eye(2))
+
+    def minus(u: np.ndarray) -> float:
+        eta = X @ (old.fixed[0] + root @ u[:2]) + old.unit_sd[0] * u[2 + own]
+        return float(np.logaddexp(0, np.where(y, -eta, eta)).sum() + u @ u / 2)
+
+    u = minimize(minus, np.zeros(2 + own.max() + 1)).x
+    np.testing.assert_allclose(fit.coef[-1, 0], old.fixed[0] + root @ u[:2], atol=1e-4)
+    alike = net.adapt(new.drop(columns="patient"), "new").fits["bad"]  # as if rows were independent
+    assert (np.diagonal(alike.coef_cov[-1]) < np.diagonal(fit.coef_cov[-1])).all()
+
+
+def test_scores_of_tables_take_no_units() -> None:
+    for score in ("bde", "k2"):
+        with pytest.raises(pb.DataError, match="takes rows for independent"):
+            pb.learn(table().select(["bad", "sex"]), score=score, pooling="complete")

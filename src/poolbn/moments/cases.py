@@ -42,11 +42,6 @@ class Cases(NamedTuple):
 class AnyData(Protocol):
     """What all data answer alike: by default for those without missing cells."""
 
-    @property
-    def unit(self) -> str | None:
-        """The column that says which unit of its data set a row is of; None without units."""
-        return None
-
     if TYPE_CHECKING:  # fields of some, which a property would give a default
 
         @property

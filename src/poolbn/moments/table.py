@@ -35,7 +35,7 @@ from poolbn.moments.reading import (
 )
 from poolbn.moments.sums import Sums
 from poolbn.moments.units import UnitTally
-from poolbn.tables.data import Reading, prepare_kinds
+from poolbn.tables.data import Reading, as_parts, prepare_kinds
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import (
     ColumnKind,
@@ -348,11 +348,17 @@ def table_like(
     columns: Mapping[str, ColumnKind],
     categories: Mapping[str, Sequence[str]],
     missing: Missing,
+    unit: str | None = None,
 ) -> Table:
-    """Rows of columns whose kinds and levels are known; a level that no row has stays."""
+    """Rows of columns whose kinds and levels are known; a level that no row has stays.
+
+    Where there is a column `unit`, it says units inside data sets.
+    """
+    known = unit is not None and all(unit in part.types for part in as_parts(source))
     reading, kinds = prepare_kinds(
-        source, group=None, columns=list(columns), missing=missing, kinds=columns
-    )
+        source, group=[None, unit] if known else None, columns=list(columns), missing=missing,
+        kinds=columns,
+    )  # fmt: skip
     return in_order(reading, kinds, columns, categories)[0]
 
 

@@ -61,7 +61,8 @@ def new_data_set(
     else:
         kinds = {node: fit.kind for node, fit in fits.items()}
         levels = {node: fit.categories for node, fit in fits.items()}
-        found = table_like(source, columns=kinds, categories=levels, missing=missing)
+        unit = next((fit.unit for fit in fits.values() if fit.unit is not None), None)
+        found = table_like(source, columns=kinds, categories=levels, missing=missing, unit=unit)
     if len(found.levels) > 1:
         more = ", ..." if len(found.levels) > 3 else ""
         raise DataError(

@@ -219,17 +219,16 @@ def gains(
         return [(np.zeros(J), np.zeros(J))]
     found = []
     n = table.n if J > 1 or len(table.n) == 1 else np.array([table.n_rows])
-    tables = _tabular(table, family) and form != "logit" and table.unit is None
-    if tables and is_small(table, *family):
+    if _tabular(table, family) and form != "logit" and is_small(table, *family):
         counts = counts_of(table, child, parents)
         counts = counts.mean(axis=0) if counts.ndim > 3 else counts
         counts = counts if len(counts) == J else counts.sum(axis=0, keepdims=True)
         seen = (counts.sum(axis=2) > 0).sum(axis=1), (counts.sum(axis=1) > 0).sum(axis=1)
         z = _logliks(counts).sum(axis=1) - _logliks(counts.sum(axis=1))
         found.append((z, (seen[0] - 1.0) * (seen[1] - 1.0)))
-    if (not tables or (form == "auto" and len(parents) > 1)) and (
-        _coefficients(table, family) <= _MOST
-    ):
+    if (
+        not _tabular(table, family) or form == "logit" or (form == "auto" and len(parents) > 1)
+    ) and (_coefficients(table, family) <= _MOST):
         best = None
         for with_parents, without in zip(
             problems_of(table, child, parents), problems_of(table, child, ()), strict=True

@@ -10,6 +10,7 @@ from typing import ClassVar
 from poolbn.arguments import NUMBER, check_arguments
 from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, Option, OptionError
+from poolbn.moments.cases import check_no_units
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family
 from poolbn.nodes import polya
@@ -51,6 +52,7 @@ class _Dirichlet:
                 Option("score", self.name), f" is for discrete columns, and {listed(others, 5)} ",
                 "is not" if len(others) == 1 else "are not", "; use ", Option("score", "bic"),
             )  # fmt: skip
+        check_no_units(data, self.name, "use ", Option("score", "bic"))
         return DirichletScores(data, self._marginal)
 
 
