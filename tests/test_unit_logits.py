@@ -15,8 +15,8 @@ from scipy.stats import nbinom, norm, poisson
 from test_unit_models import GROUP
 
 import poolbn as pb
+from poolbn.nodes.design import design_of
 from poolbn.nodes.glmm import Problem
-from poolbn.nodes.regression import design_of
 from poolbn.nodes.rowscores import Fitted, Rows, Step, scores
 
 KINDS = {"visits": "count"}

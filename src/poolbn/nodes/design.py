@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
+from poolbn.moments.data import Data, numbers
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -112,3 +114,77 @@ class Basis:
         mean = weight @ X[:, 1:] / weight.sum()
         centred = X[:, 1:] - mean
         return Basis.of(mean, (centred * weight[:, None]).T @ centred / weight.sum(), vary)
+
+
+def design_of(table: Data, child: str, parents: Sequence[str]) -> Design:
+    """The rows of a family, equal ones counted where that makes them fewer."""
+    _, X = numbers(table, parents)
+    rows = table.cases([child])
+    (y,), offsets, n = rows.columns, rows.offsets, rows.n
+    ones = np.ones(len(y))
+    weight = ones if n is None else n.astype(np.float64)
+    design = Design(np.vstack([ones, X]).T, y.astype(np.int64), weight, offsets)
+    if rows.units is not None:
+        design = _by_unit(design, rows.units)
+    if not weight.all():
+        design = _counting(design)
+    return design if table.mostly_unique.intersection(parents) else collapse(design)
+
+
+def _by_unit(design: Design, units: Integers) -> Design:
+    """With rows of the same unit together; one of each where the child describes units.
+
+    Where no unit has two rows there are none.
+    """
+    order = np.argsort(units, kind="stable")
+    X, y, own = design.X[order], design.y[order], units[order]
+    if len(np.unique(own)) == len(own):
+        return design
+    made = Design(X, y, design.weight[order], design.offsets, own)
+    if not _describes_units(made):
+        return made
+    counts = np.diff(own, prepend=-1) != 0
+    return replace(_some(replace(made, weight=counts * 1.0), counts), units=None)
+
+
+def _describes_units(design: Design) -> bool:
+    """Whether a child has one value in each unit, of which some have several rows.
+
+    A child with one value in each data set says nothing of units. Where missing cells are drawn
+    rows count in part, and are left as they are.
+    """
+    if design.units is None or not len(design.y) or (design.weight != 1).any():
+        return False
+    same = np.diff(design.units) == 0
+    if not same.any() or (np.diff(design.y)[same] != 0).any():
+        return False
+    sets = np.repeat(np.arange(len(design.offsets) - 1), np.diff(design.offsets))
+    return bool((np.diff(design.y)[np.diff(sets) == 0] != 0).any())
+
+
+def varying_parent(table: Data, child: str, parents: Sequence[str]) -> str | None:
+    """A parent that varies inside units where the child has one value in each; None: no such."""
+    rows = table.cases([child])
+    if table.unit is None or rows.units is None or not parents:
+        return None
+    weight = np.ones(len(rows.units)) if rows.n is None else rows.n.astype(np.float64)
+    order = np.argsort(rows.units, kind="stable")
+    none, y = np.ones((len(order), 0)), rows.columns[0].astype(np.int64)[order]
+    if not _describes_units(Design(none, y, weight[order], rows.offsets, rows.units[order])):
+        return None
+    same = np.diff(rows.units[order]) == 0
+    columns = zip(parents, table.cases(parents).columns, strict=True)
+    varies = (name for name, x in columns if (np.diff(x[order])[same] != 0).any())
+    return next(varies, None)
+
+
+def _counting(design: Design) -> Design:
+    """Without the rows that do not count."""
+    return _some(design, design.weight > 0)
+
+
+def _some(design: Design, rows: NDArray[np.bool_]) -> Design:
+    """Some of the rows."""
+    offsets = np.concatenate([[0], np.cumsum(rows)])[design.offsets]
+    units = None if design.units is None else design.units[rows]
+    return Design(design.X[rows], design.y[rows], design.weight[rows], offsets, units)

@@ -24,10 +24,9 @@ from numpy.typing import NDArray
 from poolbn.constants import RANK_TOLERANCE
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
-from poolbn.nodes.design import Floats
+from poolbn.nodes.design import Floats, design_of
 from poolbn.nodes.glmm import HELD
 from poolbn.nodes.links import Family, Response
-from poolbn.nodes.regression import design_of
 from poolbn.nodes.tabular import counts_of, is_small, sizes_of
 from poolbn.run.compiling import kernels
 from poolbn.tables.kinds import has_levels
