@@ -335,3 +335,29 @@ def test_scores_of_tables_take_no_units() -> None:
     for score in ("bde", "k2"):
         with pytest.raises(pb.DataError, match="takes rows for independent"):
             pb.learn(table().select(["bad", "sex"]), score=score, pooling="complete")
+
+
+def test_independence_is_tested_with_units() -> None:
+    """A column that describes units, beside one that units alone make alike."""
+    p_values = {"patient": [], "row": []}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        patient = np.repeat(np.arange(60), 6)
+        noise = 1.5 * rng.normal(size=60)[patient]
+        frame = pd.DataFrame(
+            {
+                "clinic": patient // 20,
+                "patient": patient,
+                "sex": np.where(rng.random(60) < 0.5, "f", "m")[patient],
+                "ill": np.where(rng.random(360) < 1 / (1 + np.exp(-noise)), "yes", "no"),
+            }
+        )
+        whole = pb.table(frame, group=GROUP)
+        rows = pb.table(frame.drop(columns="patient"), group="clinic")
+        for name, of in (("patient", whole), ("row", rows)):
+            found = pb.ci_test(of, "sex", "ill", pooling="complete", test="lr")
+            p_values[name].append(found.p_value)
+    assert np.mean(np.array(p_values["patient"]) < 0.05) <= 0.15
+    assert np.mean(np.array(p_values["row"]) < 0.05) >= 0.2
+    with pytest.raises(pb.OptionError, match="pooling='complete'"):
+        pb.ci_test(whole, "sex", "ill", test="lr")

@@ -162,18 +162,38 @@ def _describes_units(design: Design) -> bool:
     return bool((np.diff(design.y)[np.diff(sets) == 0] != 0).any())
 
 
-def varying_parent(table: Data, child: str, parents: Sequence[str]) -> str | None:
-    """A parent that varies inside units where the child has one value in each; None: no such."""
+def describes_units(table: Data, child: str) -> bool:
+    """Whether a discrete column or a count has one value in each unit inside data sets.
+
+    Examples:
+        >>> import pandas as pd
+        >>> import poolbn as pb
+        >>> rows = {"clinic": list("AAAABBBB"), "patient": [1, 1, 2, 2, 3, 3, 4, 4]}
+        >>> rows |= {"sex": list("ffmmffmm"), "ill": list("nynynyyy")}
+        >>> table = pb.table(pd.DataFrame(rows), group=["clinic", "patient"])
+        >>> describes_units(table, "sex"), describes_units(table, "ill")
+        (True, False)
+        >>> varying_parent(table, "sex", ["ill"])
+        'ill'
+    """
     rows = table.cases([child])
-    if table.unit is None or rows.units is None or not parents:
-        return None
+    if table.unit is None or rows.units is None:
+        return False
     weight = np.ones(len(rows.units)) if rows.n is None else rows.n.astype(np.float64)
     order = np.argsort(rows.units, kind="stable")
     none, y = np.ones((len(order), 0)), rows.columns[0].astype(np.int64)[order]
-    if not _describes_units(Design(none, y, weight[order], rows.offsets, rows.units[order])):
+    return _describes_units(Design(none, y, weight[order], rows.offsets, rows.units[order]))
+
+
+def varying_parent(table: Data, child: str, parents: Sequence[str]) -> str | None:
+    """A parent that varies inside units where the child has one value in each; None: no such."""
+    if table.unit is None or not parents or not describes_units(table, child):
         return None
+    rows = table.cases(parents)
+    assert rows.units is not None
+    order = np.argsort(rows.units, kind="stable")
     same = np.diff(rows.units[order]) == 0
-    columns = zip(parents, table.cases(parents).columns, strict=True)
+    columns = zip(parents, rows.columns, strict=True)
     varies = (name for name, x in columns if (np.diff(x[order])[same] != 0).any())
     return next(varies, None)
 

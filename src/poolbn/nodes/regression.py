@@ -17,7 +17,7 @@ from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
-from poolbn.nodes.design import Basis, Design, design_of
+from poolbn.nodes.design import Basis, Design, describes_units, design_of
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
 from poolbn.nodes.links import Family, Response, count_residuals, random_effects_cov
 from poolbn.nodes.localfit import (
@@ -475,6 +475,8 @@ class RegressionFit(LogFit):
             return None
         own = (self.fixed[0], self.random_cov, self.dispersion)
         found = of_rows(data, self.child, self.parents, *own)
+        if describes_units(data, self.child):
+            return found._replace(units=found.left, left=0.0)
         return found._replace(units=self._usual_unit_sd**2)
 
     def explained(
@@ -739,8 +741,7 @@ def fit_regression(
 def _of_units(problem: glmm.Problem, table: Data, names: Sequence[str]) -> str:
     """What a fit says of units inside data sets."""
     child, *_ = names
-    units = table.cases([child]).units
-    if problem.design.units is None and units is not None and len(np.unique(units)) < len(units):
+    if describes_units(table, child):
         return "one row for each unit, as the column describes units"
     if not problem.nested:
         return "no unit has two rows, so that there is no variance between units"

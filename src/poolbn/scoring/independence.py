@@ -20,7 +20,7 @@ from poolbn.moments.data import Data, check_data, is_continuous
 from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling
-from poolbn.nodes.design import design_of
+from poolbn.nodes.design import design_of, varying_parent
 from poolbn.nodes.links import Family, Response
 from poolbn.nodes.model import Choice, NodeModel
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -161,9 +161,13 @@ class ColumnTests:
                 Option("test", "lr"),
                 f" of {names[x]!r} and {names[y]!r} has no null distribution that is known with "
                 "partial pooling, as neither is continuous; use ",
-                Option("test", "combined"),
+                Option("test", "combined")
+                if self.data.unit is None
+                else Option("pooling", "complete"),
             )
-        discrete = all(has_levels(self.data.kinds[k]) for k in (x, y, *S))
+        discrete = self.data.unit is None and all(
+            has_levels(self.data.kinds[k]) for k in (x, y, *S)
+        )
         statistic, df = self._counted(x, y, S) if discrete else self._regressed(x, y, S)
         if df == 0 or not math.isfinite(statistic):
             return self._nothing()
@@ -195,6 +199,9 @@ class ColumnTests:
         given = sorted(table.names[s] for s in S)
         ratios = []
         for child, other in ((x, y), (y, x)):
+            columns = [table.names[k] for k in (other, *S)]
+            if varying_parent(table, table.names[child], columns) is not None:
+                continue  # one value a unit says nothing of what varies inside units
             K = len(table.categories[child])
             response = Response(levels=K) if K else Response(Family.NEGATIVE_BINOMIAL)
             name, none = table.names[child], np.zeros(3)
@@ -206,6 +213,8 @@ class ColumnTests:
                 for own in (given, sorted([*given, table.names[other]]))
             )  # fmt: skip
             ratios.append(2 * (more - less))
+        if not ratios:
+            return 0.0, 0.0
         own = [k for s in S for k in self._spans[s]]
         data = self._numbers
         scatter = data.total[None] if self.model.complete else data.scatter
