@@ -32,7 +32,8 @@ _IMPUTATIONS = 20
 _UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell
 _LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
 _RARE = 1e-6  # probabilities below are taken for this
-_FEW_ROWS = 3  # rows of a data set for each coefficient, below which their spread says too little
+# Rows, or units, of a data set for each coefficient, below which their spread says too little.
+_FEW_ROWS = 3
 _USUAL = 0.975  # the quantile at which intervals are compared
 _ALIKE = 1e-9  # log odds ratios of the same counts
 _MOST = 150  # coefficients of the regression that a test of a table takes
@@ -136,7 +137,9 @@ def regression_effects(
     *of_all, sd, at = _population(rows, found, vary)
     se, df, new, own_se = map(_slopes, (*of_all, sd))
     F, _, q = found.coef.shape
-    if rows.design.weight.sum() < _FEW_ROWS * F * q:
+    units = rows.design.units
+    independent = rows.design.weight.sum() if units is None else len(np.unique(units))
+    if independent < _FEW_ROWS * F * q:
         se = _as_wide_as_wald(se, known.se, df)
     own_se = np.where(np.isfinite(own_se), own_se, known.own_se)
     if not vary.all():  # effects that are the same everywhere are known as those of one regression
