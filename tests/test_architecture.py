@@ -50,8 +50,9 @@ ORDER = {
     ],
     "graph": ["pairs", "equivalence", "grammars", "formats", "separation", "dag", "constraints"],
     "nodes": [
-        "reference", "linear", "lmm", "polya", "links", "design", "glmm", "marginal", "rowscores",
-        "shrinking", "terms", "rsquared", "drawing", "predicting", "localfit", "intervals",
+        "reference", "linear", "lmm", "polya", "links", "design", "unitmodes", "glmm",
+        "marginal", "rowscores", "shrinking", "terms", "rsquared", "drawing", "predicting",
+        "localfit", "intervals",
         "equality", "withinbetween", "predictive", "adapting", "logfit", "gaussianfit", "model",
         "given", "grouplevel", "views", "poolings", "auto", "tabular",
         "regression", "within", "kinds", "choosing", "files",

@@ -17,7 +17,8 @@ from test_unit_models import GROUP
 import poolbn as pb
 from poolbn.nodes.design import design_of
 from poolbn.nodes.glmm import Problem
-from poolbn.nodes.rowscores import Fitted, Rows, Step, scores
+from poolbn.nodes.rowscores import Fitted, Step, scores
+from poolbn.nodes.unitmodes import Rows
 
 KINDS = {"visits": "count"}
 

@@ -5,6 +5,7 @@ The recipe is beside the numbers in reference/nested.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from functools import cache
@@ -16,6 +17,7 @@ from helpers import REFERENCE, reference
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.special import logsumexp
 from test_glmm import (
     BINARY,
     KINDS,
@@ -31,6 +33,8 @@ from test_glmm import (
 from poolbn.nodes.design import Design, collapse
 from poolbn.nodes.glmm import FREE, Found, Problem, Start
 from poolbn.nodes.links import Response
+from poolbn.nodes.marginal import settle
+from poolbn.nodes.unitmodes import Rows, UnitModes, over_laplace
 
 NESTED = reference("nested/laplace.json")
 
@@ -339,3 +343,75 @@ def test_units_that_tell_too_much_or_too_little_stay_finite(y: object, kind: Res
         assert np.max(fit.unit_sd) < 60
         assert np.abs(fit.coef).max() < 60
     assert np.isfinite(problem.partial().fixed_cov).all()
+
+
+def exact(design: Design, x: np.ndarray) -> float:
+    """The likelihood of two levels in complete pooling, by 60 points from -9 to 9 SDs."""
+    z, weight = np.polynomial.hermite_e.hermegauss(60)
+    eta, U = design.X @ x[:-1], int(design.units.max()) + 1
+    terms = np.empty((U, 60))
+    for k in range(60):
+        at = eta + x[-1] * z[k]
+        terms[:, k] = np.bincount(design.units, design.y * at - np.logaddexp(0, at), U)
+    return float((logsumexp(terms, axis=1, b=weight / weight.sum())).sum())
+
+
+def rare(seed: int) -> Design:
+    """200 units of two rows, of which few have the second level."""
+    rng = np.random.default_rng(seed)
+    units, x = np.repeat(np.arange(200), 2), rng.normal(size=400)
+    eta = -3 + 0.5 * x + 2 * rng.normal(size=200)[units]
+    y = (rng.random(400) < 1 / (1 + np.exp(-eta))).astype(np.int64)
+    X = np.column_stack([np.ones(400), x])
+    return Design(X, y, np.ones(400), np.array([0, 200, 400]), units)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_of_a_rare_level_do_not_run_away(seed: int) -> None:
+    """The Laplace approximation has its maximum far from that of the likelihood."""
+    design = rare(seed)
+    problem = Problem(design, BINARY)
+    fit, start = problem.complete(), np.array([-3.0, 0.5, 2.0])
+    best = minimize(lambda x: -exact(design, x), start, method="Nelder-Mead")
+    none = Start(np.zeros((2, 2)), 0)
+    laplace = problem.search(problem.offsets[[0, -1]], problem.pooled.T[0], none, most=0)
+    assert math.sqrt(2) * laplace.tau > 2 * abs(best.x[2])
+    assert fit.over_units
+    assert fit.unit_sd[0] == pytest.approx(abs(best.x[2]), rel=0.15)
+    assert fit.coef[0, 0, 1] == pytest.approx(best.x[1], abs=0.15)
+    at = np.append(fit.coef[0, 0], fit.unit_sd[0])
+    assert fit.loglik[0] == pytest.approx(exact(design, at), abs=0.02)
+    assert exact(design, at) > -best.fun - 0.5
+    mixed = settle(problem, final=True)
+    assert mixed.over_units
+    assert math.sqrt(2) * mixed.tau < 2 * abs(best.x[2])
+    own = problem.none()
+    assert np.max(own.unit_sd) < 5
+
+
+@pytest.mark.parametrize("kind", [BINARY, Response(levels=3), POISSON], ids=str)
+def test_integrals_over_units_are_those_of_quadrature(kind: Response) -> None:
+    """Of one unit after the other, with many points."""
+    design = with_units(14, kind, q=1, F=2, of=3, size=3)
+    sd, C = np.array([1.7, 0.9]), kind.predictors
+    coef = np.random.default_rng(0).normal(size=(2, C, 1)) * 0.5
+    rows = Rows(design, kind, unit_sd=sd)
+    size = 150 if C == 1 else 40
+    z, weight = np.polynomial.hermite_e.hermegauss(size)
+    weight = weight / weight.sum()
+    total = 0.0
+    modes = UnitModes.of(rows, coef)
+    root = np.linalg.cholesky(kind.S / kind.S[0, 0])
+    for u in range(6):
+        at = design.units == u
+        terms = []
+        for k in itertools.product(range(size), repeat=C):
+            w = sd[u // 3] * root @ z[list(k)]
+            eta = np.tile(coef[u // 3, :, 0] + w, (3, 1))
+            value = kind.derivatives(eta, design.y[at], math.inf)[0].sum()
+            terms.append(value + np.log(weight[list(k)]).sum())
+        total += logsumexp(terms)
+    H = np.linalg.inv(modes.Q)
+    S = (sd[modes.data_set] ** 2)[:, None, None] * kind.S / kind.S[0, 0]
+    laplace = modes.terms.sum() - 0.5 * np.linalg.slogdet(S @ H)[1].sum()
+    assert laplace + over_laplace(rows, coef) == pytest.approx(total, abs=2e-3)

@@ -85,7 +85,7 @@ def theta_of(m: Model) -> float:
 
 
 # Of the line of units.
-TAU_, IN_SQUARE_, CURVATURE_ = range(3)
+TAU_, IN_SQUARE_, CURVATURE_, HELD_ = range(4)
 
 
 @jit
@@ -93,6 +93,13 @@ def has_units(m: Model) -> bool:
     """Whether there are units inside data sets."""
     some: bool = m.units.rows.shape[0] > 0
     return some
+
+
+@jit
+def has_tau(m: Model) -> bool:
+    """Whether tau is searched for."""
+    free: bool = has_units(m) and not m.work[LINES_, UNITS_, HELD_] > 0.0
+    return free
 
 
 @jit

@@ -29,6 +29,7 @@ from poolbn.kernels.laplace import (
     X_OLD_,
     Model,
     derivatives,
+    has_tau,
     has_units,
     information,
     left_of,
@@ -86,7 +87,7 @@ def _unpack(m: Model, L: Floats, k: int, perm: Integers, into: int) -> None:
         x[z] = m.work[LINES_, THETA_, 0]
     elif m.family == NEGATIVE_BINOMIAL:
         m.work[LINES_, THETA_, 0] = x[z]
-    if has_units(m):
+    if has_tau(m):
         if m.family == NEGATIVE_BINOMIAL:
             z += 1
         if into > 0:
@@ -269,7 +270,7 @@ def _minimise(
         if fresh:
             k = regauge(L, m.r, k, most, perm, mats[SQUARE_])
             size = d + m.r * k - k * (k - 1) // 2 + (1 if m.family == NEGATIVE_BINOMIAL else 0)
-            size += 1 if has_units(m) else 0
+            size += 1 if has_tau(m) else 0
             f = objective(m, side, L, k)
             if not f < np.inf:
                 break
@@ -316,7 +317,7 @@ def _minimise(
         if not gain <= tolerance:
             break
         converged = 1
-        if has_units(m) and _new_tau(m, side, L, k, f, tolerance):
+        if has_tau(m) and _new_tau(m, side, L, k, f, tolerance):
             side, fresh, converged = 1 - side, True, 0
             step += 1
             continue
@@ -365,7 +366,7 @@ def _expect(m: Model, mats: Floats, k: int) -> bool:
                     v += L[a, c] * R[c, b]
                 GL[a, b] = v
         copy_columns(GL, L, k)
-        if has_units(m):
+        if has_tau(m):
             line, N = m.work[LINES_, UNITS_], m.units.rows.shape[0] * m.C
             tau2 = line[TAU_] ** 2
             line[TAU_] *= math.sqrt(max(1.0 + 2.0 * tau2 * line[IN_SQUARE_] / N, 0.0))
@@ -413,7 +414,7 @@ def fit(
         unit_rows: where the rows of units begin and end in the table, (U, 2).
         owners: where the units of data sets begin, (F + 1,).
         work: see `laplace.Model`, with A, S, and the lines B, centre, ridge (on B, on L and tau),
-            log theta and tau.
+            log theta, tau and whether that is held.
         mats: L, whose rows from the r-th are 0, and work space, (5, q, q). Ends with G.
         perms: work space, (2, q).
         k: columns of L to start from.

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from poolbn.nodes.design import Basis, Design, Floats, Integers
 from poolbn.nodes.links import Family, Response
+from poolbn.nodes.unitmodes import MOST, Rows, over_laplace
 from poolbn.run.compiling import kernels
 
 _PRIOR_SD = 2.0  # of utilities, in the columns of the computation, where there is no maximum
@@ -35,6 +36,15 @@ _TOLERANCE = {False: 1e-6, True: 1e-10}
 _STEPS = 300
 _MANY_ROWS = 20_000  # above which a start costs a second
 _START_SDS = (0.3, 2.0)  # of random effects, where final fits start too
+# Units of two or three rows, and a level that is rare: the Laplace approximation is then far above
+# what the likelihood is, the more the larger the variance between units, and its maximum is there.
+# So where an intercept differs so much between units (its SD), and the approximation is so much too
+# high, tau is where the integral is largest, by Gauss and Hermite's points around the modes of the
+# units. The other parameters are where the approximation is largest at that tau.
+_MUCH, _TOO_HIGH = 1.5, 1.0
+_LEAST = 8.0  # tau is looked for down to this part of the approximation's
+_EXACT = {False: 0.05, True: 0.01}  # in log tau
+_VALUES = 40  # of tau, at most
 # Weights of penalties on fixed and on random effects: none, and those of separation.
 FREE, HELD = (0.0, 0.0), (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
 
@@ -53,6 +63,7 @@ class Regression:
         n_params: free parameters of all of them.
         dependent: a column that is a combination of those before it, or -1.
         unit_sd: standard deviation of an intercept between units, (J,); 0 without any.
+        over_units: whether intercepts of units are integrated numerically somewhere.
     """
 
     loglik: Floats
@@ -64,6 +75,7 @@ class Regression:
     n_params: int
     dependent: int
     unit_sd: Floats
+    over_units: bool
 
 
 @dataclass(frozen=True)
@@ -119,16 +131,21 @@ class Plain:
     converged: NDArray[np.bool_]
     theta: Floats  # (J,)
     tau: Floats  # of units, (J,)
+    over_units: bool = False
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where a search starts: L with its columns in use, EM steps before it, and tau of units."""
+    """Where a search starts: L with its columns in use, EM steps before it, and tau of units.
+
+    Where tau is held, the search is for the other parameters.
+    """
 
     L: Floats
     rank: int
     expectations: int = 0
     tau: float = 1.0
+    held: bool = False
 
 
 @dataclass(frozen=True)
@@ -153,6 +170,7 @@ class Found:
     ridge: tuple[float, float] = (0.0, 0.0)
     summed: bool = False  # over points, and not by the Laplace approximation
     noise: float = 0.0  # about how far such a sum is off
+    over_units: bool = False  # whether intercepts of units are integrated numerically
 
 
 class Problem:
@@ -298,6 +316,45 @@ class Problem:
         plain = self.beyond(self.offsets, self.regress(self.offsets, self.pooled.T[0]))
         return self.told(plain, self.constants)
 
+    def over_units(self, laplace: Found, offsets: Integers, most: int, *, final: bool) -> Found:
+        """The maximum of the approximation, or where that is too high for units another one."""
+        much = math.sqrt(self.S[0, 0]) * laplace.tau >= _MUCH
+        if not much or laplace.ridge != FREE or self.C > MOST:
+            return laplace
+        if self.more(laplace, offsets) > -_TOO_HIGH:
+            return laplace
+        from scipy.optimize import minimize_scalar
+
+        tried = [laplace]
+
+        def minus(log_tau: float) -> float:
+            near, L = tried[-1], np.zeros((self.q, self.q))
+            L[:, : near.rank] = near.L
+            start = Start(L, near.rank, tau=math.exp(log_tau), held=True)
+            found = self.search(
+                offsets, near.B, start, most=most, final=final, log_theta=near.log_theta, T=near.T
+            )
+            loglik = found.loglik + self.more(found, offsets)
+            tried.append(replace(found, loglik=loglik, objective=-loglik, over_units=True))
+            return -loglik
+
+        ends = math.log(laplace.tau / _LEAST), math.log(laplace.tau)
+        options = {"xatol": _EXACT[final], "maxiter": _VALUES}
+        minimize_scalar(minus, bounds=ends, method="bounded", options=options)
+        return min(tried[1:], key=lambda found: found.objective)
+
+    def more(self, found: Found, offsets: Integers) -> float:
+        """What integrals over units add to a Laplace approximation."""
+        at = self.design.offsets[np.searchsorted(self.offsets, offsets)]
+        own = slice(at[0], at[-1])
+        X, y, weight, units = self.design.X, self.design.y, self.design.weight, self.design.units
+        assert units is not None
+        some = Design(X[own] @ self.basis.T, y[own], weight[own], at - at[0], units[own])
+        theta = math.exp(found.log_theta) if self.dispersed else math.inf
+        sd = np.full(len(at) - 1, math.sqrt(self.S[0, 0]) * found.tau)
+        rows = Rows(some, self.response, theta, sd)
+        return over_laplace(rows, found.T.reshape(len(sd), self.C, self.q))
+
     def told(self, plain: Plain, constants: Floats) -> Regression:
         """In the units of the data."""
         J, T = len(constants), self.basis.T
@@ -311,6 +368,7 @@ class Problem:
             n_params=J * (self.d + self.dispersed) + self.of_units(J),
             dependent=self.basis.dependent,
             unit_sd=math.sqrt(self.S[0, 0]) * plain.tau,
+            over_units=plain.over_units,
         )
 
     def of_units(self, J: int) -> int:
@@ -341,6 +399,9 @@ class Problem:
             if nested[j] and ridge == FREE and self.suspect(found):
                 found = self.search(offsets[j : j + 2], B, none, most=0, ridge=held, final=True)
                 plain.separated[j] = True
+            if nested[j]:
+                found = self.over_units(found, offsets[j : j + 2], 0, final=True)
+                plain = replace(plain, over_units=plain.over_units or found.over_units)
             plain.loglik[j], plain.T[j], plain.W[j] = found.loglik, found.B, found.W[0]
             plain.converged[j], plain.tau[j] = found.converged, found.tau
             if self.dispersed:
@@ -382,6 +443,7 @@ class Problem:
             lines[names.THETA_, 0] = self.dispersion if log_theta is None else log_theta
         mats[kernel.L_] = start.L
         lines[names.UNITS_, names.TAU_] = start.tau * nested
+        lines[names.UNITS_, names.HELD_] = start.held
         units = np.zeros((2 * len(unit_rows), kernels("nested").width(C, d)))
         value, outcome = np.empty(1), np.empty(4, dtype=np.int64)
         kernel.fit(

@@ -24,9 +24,10 @@ from poolbn.nodes.intervals import between_variances, from_spread, rubin, shrunk
 from poolbn.nodes.links import Response, random_effects_cov
 from poolbn.nodes.localfit import Floats, Integers, LocalFit
 from poolbn.nodes.predicting import Values
-from poolbn.nodes.rowscores import Equal, Rows, equal_effects, scores
+from poolbn.nodes.rowscores import Equal, equal_effects, scores
 from poolbn.nodes.shrinking import Told, error_sds, own_estimates
 from poolbn.nodes.terms import Equality, Term, beyond_errors
+from poolbn.nodes.unitmodes import Rows
 
 _IMPUTATIONS = 20
 _UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell

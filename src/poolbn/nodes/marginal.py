@@ -83,8 +83,8 @@ def settle(problem: Problem, final: bool) -> Found:
     laplace, one = problem.climb(final), problem.C * problem.r == 1
     if not final and not math.isfinite(laplace.loglik):  # large counts, where one start is too few
         laplace = problem.climb(final=True)
-    if problem.nested:  # units are as many dimensions
-        return laplace
+    if problem.nested:
+        return problem.over_units(laplace, problem.offsets, problem.r, final=final)
     if not math.isfinite(laplace.loglik) or (not one and doubt(problem, laplace) < _DOUBT):
         return laplace
     marginal = Marginal(problem, final)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Self
@@ -39,8 +39,9 @@ from poolbn.nodes.logfit import (
 )
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
-from poolbn.nodes.rowscores import Fitted, Rows, scores
+from poolbn.nodes.rowscores import Fitted, scores
 from poolbn.nodes.rsquared import Variances, of_rows
+from poolbn.nodes.unitmodes import Rows
 from poolbn.tables.kinds import ColumnKind, has_levels
 from poolbn.wording import DATA_SET, figure, noun_of
 
@@ -691,14 +692,15 @@ def fit_regression(
     problem, F = problems.plain, len(table.levels)
     given = tuple(table.categories[table.names.index(name)] for name in parents)
     fixed = fixed_cov = random_cov = None
-    words = "" if table.unit is None else _of_units(problem, table, (child, *parents))
+    words = partial(_of_units, problem, table, (child, *parents))
     if isinstance(how, Complete | NoPooling):
         one = problem.complete() if isinstance(how, Complete) else problem.none()
         loglik, theta = float(one.loglik.sum()), float(one.theta.mean())
         coef, coef_cov, unit_sd = one.coef, one.cov, one.unit_sd
         ended = _status(
-            one.dependent, bool(one.separated.any()), bool(one.converged.all()), units=words
-        )
+            one.dependent, bool(one.separated.any()), bool(one.converged.all()),
+            units=words(over_units=one.over_units),
+        )  # fmt: skip
         if isinstance(how, Complete):
             fixed, fixed_cov = coef[0], coef_cov[0]
             coef, coef_cov = np.tile(coef, (F, 1, 1)), np.tile(coef_cov, (F, 1, 1))
@@ -712,7 +714,7 @@ def fit_regression(
         singular = mixed.rank < problem.r or (problem.nested and mixed.unit_sd == 0)
         ended = _status(
             mixed.dependent, mixed.separated, mixed.converged, singular, mixed.summed,
-            marginal.is_rough(found), less, words,
+            marginal.is_rough(found), less, words(over_units=found.over_units),
         )  # fmt: skip
     status, detail = ended
     return RegressionFit(
@@ -738,8 +740,10 @@ def fit_regression(
     )
 
 
-def _of_units(problem: glmm.Problem, table: Data, names: Sequence[str]) -> str:
+def _of_units(problem: glmm.Problem, table: Data, names: Sequence[str], *, over_units: bool) -> str:
     """What a fit says of units inside data sets."""
+    if table.unit is None:
+        return ""
     child, *_ = names
     if describes_units(table, child):
         return "one row for each unit, as the column describes units"
@@ -748,7 +752,8 @@ def _of_units(problem: glmm.Problem, table: Data, names: Sequence[str]) -> str:
     own = "with an intercept for each unit"
     if all(has_levels(table.kind(name)) for name in names):
         own = f"a logistic regression {own}, which a table cannot have"
-    return f"{own}; by the Laplace approximation"
+    how = "integrated numerically, as units have few rows"
+    return f"{own}; {how if over_units else 'by the Laplace approximation'}"
 
 
 def _status(

@@ -31,114 +31,15 @@ from poolbn.moments.data import Data, numbers
 from poolbn.nodes.design import Basis, Design, Floats, Integers
 from poolbn.nodes.glmm import FREE, Found
 from poolbn.nodes.links import Response
+from poolbn.nodes.unitmodes import Rows, UnitModes
 
 _STEPS = 30
 _HALVINGS = 8
-_UNIT_STEPS, _UNIT_HALVINGS = 60, 40  # to the modes of units
-_SURE = 1e-13  # of what a step to these gains
 _GAIN = 1e-8  # of a log-likelihood, below which a search ends
 _INFORMED = 1e-4  # information in a direction of variance one: less than any row has
 _SDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # of random effects of standardised columns
 _MORE = 1.5  # what a fit may gain, over what the test does
 _EACH = 1.0  # and for each covariance of a new random effect with others
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a family, what kind of child it has, and its dispersion where it has one.
-
-    With units inside data sets `unit_sd` is the standard deviation of an intercept between them,
-    (F,); None where rows are independent.
-    """
-
-    design: Design
-    response: Response
-    dispersion: float = math.inf
-    unit_sd: Floats | None = None
-
-    def turned(self, X: Floats) -> Rows:
-        """The same with other columns."""
-        return replace(self, design=replace(self.design, X=X))
-
-    def derivatives(
-        self, predictor: Floats, at: slice = slice(None)
-    ) -> tuple[Floats, Floats, Floats]:
-        """Of some of the rows, at predictors (m, C); see `Response.derivatives`."""
-        return self.response.derivatives(predictor, self.design.y[at], self.dispersion)
-
-
-@dataclass(frozen=True, eq=False)
-class UnitModes:
-    """Intercepts of units at their modes, given coefficients of data sets.
-
-    Attributes:
-        w: the intercepts, (U, C).
-        first: where the rows of units begin, (U,).
-        of_row: the unit of each row, (m,).
-        data_set: of each unit, (U,).
-        Q: their covariances given their rows, (U, C, C).
-        terms: log-likelihoods of their rows minus w'S^-1 w / 2, (U,).
-        residual: weighted slopes of rows, (m, C).
-        spread: weighted curvatures of rows, (m, C, C).
-    """
-
-    w: Floats
-    first: Integers
-    of_row: Integers
-    data_set: Integers
-    Q: Floats
-    terms: Floats
-    residual: Floats
-    spread: Floats
-
-    @staticmethod
-    def of(rows: Rows, coef: Floats) -> UnitModes:
-        """By Newton's method from 0, at coefficients (F, C, q)."""
-        design, S = rows.design, rows.response.S
-        assert design.units is not None
-        assert rows.unit_sd is not None
-        first = np.flatnonzero(np.diff(design.units, prepend=-1))
-        of_row = np.cumsum(np.diff(design.units, prepend=-1) != 0) - 1
-        sets = np.repeat(np.arange(len(coef)), np.diff(design.offsets))
-        fixed = np.einsum("ma,mka->mk", design.X, coef[sets])
-        R = rows.unit_sd[sets[first], None, None] * np.linalg.cholesky(S / S[0, 0])
-        v, weight = np.zeros(R.shape[:2]), design.weight
-
-        def at(v: Floats) -> tuple[Floats, ...]:
-            w = np.einsum("uab,ub->ua", R, v)
-            found, slope, spread = rows.derivatives(fixed + w[of_row])
-            terms = np.add.reduceat(weight * found, first) - 0.5 * (v**2).sum(axis=1)
-            return w, terms, weight[:, None] * slope, weight[:, None, None] * spread
-
-        now = at(v)
-        for _ in range(_UNIT_STEPS):
-            g = np.einsum("uba,ub->ua", R, np.add.reduceat(now[2], first)) - v
-            H = np.swapaxes(R, 1, 2) @ np.add.reduceat(now[3], first) @ R + np.eye(R.shape[1])
-            step = np.linalg.solve(H, g[:, :, None])[:, :, 0]
-            if float(np.max(np.sum(step * g, axis=1), initial=0.0)) < _SURE:
-                break
-            for _ in range(_UNIT_HALVINGS):
-                new = at(v + step)
-                worse = ~(new[1] >= now[1] - _SURE * (1.0 + np.abs(now[1])))
-                if not worse.any():
-                    break
-                step[worse] /= 2
-            v, now = v + step, new
-        w, terms, residual, spread = now
-        H = np.swapaxes(R, 1, 2) @ np.add.reduceat(spread, first) @ R + np.eye(R.shape[1])
-        Q = R @ np.linalg.solve(H, np.swapaxes(R, 1, 2))
-        return UnitModes(w, first, of_row, sets[first], Q, terms, residual, spread)
-
-    def summed(self, x: Floats) -> Floats:
-        """Sums of spread times columns x (m, k) over the rows of units, (U, C, C, k)."""
-        return np.add.reduceat(self.spread[..., None] * x[:, None, None, :], self.first)
-
-    def taken(self, x: Floats, y: Floats, F: int) -> Floats:
-        """What units take of the information of columns, by `summed`; (F, C, k, C, m)."""
-        of_units = np.einsum("uacx,ucd,ubdy->uaxby", x, self.Q, y)
-        found = np.zeros((F, *of_units.shape[1:]))
-        np.add.at(found, self.data_set, of_units)
-        return found
 
 
 class Scores(NamedTuple):
