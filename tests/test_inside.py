@@ -46,8 +46,10 @@ def dense(frame, child: str, parent: str) -> float:
     return -0.5 * min(found)
 
 
-def test_the_likelihood_is_that_of_contrasts_inside_data_sets() -> None:
-    _, frame = world("slopes", 3, N=3, F=6, rows=7, mean_parents=1.0)
+@pytest.mark.parametrize(("F", "rows"), [(6, 7), (15, 3)])
+def test_the_likelihood_is_that_of_contrasts_inside_data_sets(F: int, rows: int) -> None:
+    """Three rows have two contrasts, and a slope leaves one of them."""
+    _, frame = world("slopes", 3, N=3, F=F, rows=rows, mean_parents=1.0)
     stats = pb.stats(frame, group="F")
     numbers = standardise(stats).deviations
     none = same_for_all(0.0)

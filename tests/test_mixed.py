@@ -170,7 +170,7 @@ def prepared(seed: int, k: int, random: int, reml: bool):
         data.names.index("y"),
         np.array([data.names.index("x1"), data.names.index("x2")]),
     )
-    assert _kernels.compress(s, data.mean, data.scatter, child, parents) == 0
+    assert _kernels.compress(s, data.mean, data.scatter, child, parents, False) == 0
     rng = np.random.default_rng(seed)
     s.perm[:random] = rng.permutation(random)
     w.L[:] = 0

@@ -236,7 +236,10 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
         # where cells were missing, and where there are units inside data sets
         "The network": {*content, "missing", "unit"},
         "A node": {"unit_share", *(name for fit in fits for name in fit)},
-        "A node that is not continuous": {name for fit in nodes for name in encode(fit)},
+        "A node that is not continuous": {
+            "unit_sd",
+            *(name for fit in nodes for name in encode(fit)),
+        },
         "A pooling": {"discrete", *(name for kind in POOLING_KINDS for name in written(kind))},
         "A move": {name for move in content["trace"] for name in move},
         "Versions": set(),

@@ -72,12 +72,14 @@ def compress(
             fill(R, i, a, 0.0)
     rho = 0.0
     for j in range(F):
+        # So many columns n rows can tell apart beside an intercept; deviations have it behind them.
+        most = max(n[j], s.weight[j]) - 1.0
         root = math.sqrt(s.weight[j])
         R[0, 0, j] = root
         w.r[0, 0, j] = root * mean[j, child]
         for k in range(1, q):
             R[0, k, j] = root * mean[j, parents[k - 1]]
-        rss, _, _ = gram_rows(scatter[j], child, parents, n[j] - 1.0, R[1:, 1:, j], w.r[0, 1:, j])
+        rss, _, _ = gram_rows(scatter[j], child, parents, most, R[1:, 1:, j], w.r[0, 1:, j])
         w.rho[0, 0, j] = rss
         rho += rss
     s.totals[RHO] = rho
