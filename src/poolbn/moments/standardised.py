@@ -106,17 +106,17 @@ class StandardisedStats:
         of = self.units
         assert of is not None
         t, m = ratio[of.data_set], of.size.astype(np.float64)
-        F, N = self.mean.shape
-        weight = _in_sets(of, m / (1 + m * t), F)
-        log_determinant = _in_sets(of, np.log1p(m * t), F)
+        F = len(self.n)
+        k = of.count.astype(np.float64)
+        weight = _in_sets(of, k * m / (1 + m * t), F)
+        log_determinant = _in_sets(of, k * np.log1p(m * t), F)
         part = t / (1 + m * t)
-        shift, scatter = np.zeros((F, N)), self.scatter.copy()
-        np.add.at(shift, of.data_set, -(m * part)[:, None] * of.sums)
-        np.add.at(scatter, of.data_set, -part[:, None, None] * of.squares)
+        shift = -_in_sets(of, (m * part)[:, None] * of.sums, F)
+        scatter = self.scatter - _in_sets(of, part[:, None, None] * of.squares, F)
         scatter -= shift[:, :, None] * shift[:, None, :] / weight[:, None, None]
         mean = self.mean + shift / weight[:, None]
         if self.inside:
-            rows = _in_sets(of, m, F)
+            rows = _in_sets(of, k * m, F)
             mean, log_determinant = np.zeros_like(mean), log_determinant + np.log(weight / rows)
         middle = weight @ mean / weight.sum()
         mean -= middle
@@ -158,13 +158,10 @@ class StandardisedStats:
         """Statistics of units' means: one row a unit."""
         of = self.units
         assert of is not None
-        F, N = self.mean.shape
-        m = of.size.astype(np.float64)
+        F, m = len(self.n), of.size.astype(np.float64)
         n = of.in_data_sets(F).astype(np.float64)
-        shift, scatter = np.zeros((F, N)), np.zeros((F, N, N))
-        np.add.at(shift, of.data_set, of.sums / m[:, None])
-        np.add.at(scatter, of.data_set, of.squares / (m**2)[:, None, None])
-        shift /= n[:, None]
+        shift = _in_sets(of, of.sums / m[:, None], F) / n[:, None]
+        scatter = _in_sets(of, of.squares / (m**2)[:, None, None], F)
         scatter -= n[:, None, None] * shift[:, :, None] * shift[:, None, :]
         mean = np.zeros_like(shift) if self.inside else self.mean + shift
         less = 1.0 if self.inside else 0.0
@@ -331,8 +328,9 @@ def _standardise(stats: GroupStats) -> StandardisedStats:
 
 
 def _in_sets(units: UnitSums, values: Floats, data_sets: int) -> Floats:
-    """The sum over units of each data set, (F,), of what those of a kind have, (C,)."""
-    return np.bincount(units.data_set, units.count * values, data_sets).astype(np.float64)
+    """Sums over the kinds of units, (C, ...), of each data set, (F, ...), which come in order."""
+    begin = np.searchsorted(units.data_set, np.arange(data_sets))
+    return np.asarray(np.add.reduceat(values, begin, axis=0), dtype=np.float64)
 
 
 def _repeated(units: UnitSums | None) -> UnitSums | None:
