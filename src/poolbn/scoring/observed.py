@@ -13,6 +13,7 @@ from poolbn.arrays import Flags, Floats
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import Family
 from poolbn.nodes.localfit import LocalFit
+from poolbn.nodes.model import NeighbourScores
 from poolbn.scoring.families import NodeScores, family_of
 from poolbn.scoring.sparsity import sparsity
 
@@ -81,8 +82,25 @@ class ObservedScores:
 
     def neighbours(
         self, families: Sequence[Family], candidates: Flags, *, improving_only: bool
-    ) -> None:
-        """None: families weigh differently."""
+    ) -> NeighbourScores | None:
+        """Of columns to add what they hardly bring more than, if no cell were drawn."""
+        if not improving_only:
+            return None
+        found = self._of(1.0).neighbours(families, candidates, improving_only=True)
+        if found is None:
+            return None
+        own, N = self.scores(families), len(self.data.names)
+        values, exact = np.full(found.values.shape, np.nan), np.zeros_like(found.exact)
+        for m, (child, parents) in enumerate(families):
+            more = candidates[m].copy()
+            more[[child, *parents]] = False
+            here, one_more = (
+                sparsity(N, [len(parents), len(parents) + 1]) if self.sparse else (0, 0)
+            )
+            away = found.values[m] - found.values[m, child] + here - one_more
+            values[m, more] = own[m] + away[more]
+            values[m, child], exact[m, child] = own[m], True
+        return NeighbourScores(values, exact)
 
     def cost(self) -> float:
         """About the regressions that one score costs."""
