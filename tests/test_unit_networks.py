@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.scoring.inside import InsideLikelihood
+from poolbn.scoring.likelihoods import PenalisedLikelihood
 
 GROUP = ["clinic", "patient"]
 
@@ -64,6 +65,18 @@ def test_screens_change_no_search(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     whole = pb.learn(stats, search="hc")
     assert lazy.dag == whole.dag
     assert lazy.score == whole.score
+
+
+def test_screens_of_plain_scores_change_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(3):
+        stats = pb.stats(visits(30 + seed), group=GROUP)
+        lazy = pb.learn(stats, pooling="partial", score="bic", search="hc")
+        with monkeypatch.context() as patched:
+            patched.setattr(PenalisedLikelihood, "neighbours", lambda *_, **__: None)
+            whole = pb.learn(stats, pooling="partial", score="bic", search="hc")
+        assert lazy.dag == whole.dag
+        assert lazy.score == whole.score
+        assert sum(move.spared for move in lazy.trace) > 0
 
 
 def test_searches_agree_and_columns_have_no_order() -> None:

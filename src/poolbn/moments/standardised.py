@@ -131,6 +131,16 @@ class StandardisedStats:
             vars(made)[name] = getattr(self, name)
         return made
 
+    @property
+    def with_even_weights(self) -> StandardisedStats:
+        """Of whitened statistics those whose intercepts weigh as much as rows, for screens.
+
+        Where intercepts weigh the same share of the rows in all data sets, that changes nothing but
+        the unit of the intercept.
+        """
+        mean = self.mean * np.sqrt(self.weights / self.n)[:, None]
+        return replace(self, mean=mean, weight=None)
+
     @cached_property
     def unit_level(self) -> Flags:
         """Columns that describe units: they vary, but in no unit, (N,)."""

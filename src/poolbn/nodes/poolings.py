@@ -487,12 +487,15 @@ class Partial(Gaussian):
 
         None where they come one by one.
         """
-        if self.random != "full" or self.residuals != "shared" or self.method != "ml":
-            return None
-        if data.units is not None:
+        if not self.sweeps:
             return None
         look = partial(lmm.neighbours, charges=charges, improving_only=improving_only)
         return views.neighbours(data, families, candidates, look)
+
+    @property
+    def sweeps(self) -> bool:
+        """Whether all changes of parents can be looked at at once."""
+        return self.random == "full" and self.residuals == "shared" and self.method == "ml"
 
     def unit_ratios(
         self, data: StandardisedStats, families: Sequence[Family]

@@ -45,6 +45,8 @@ class PenalisedLikelihood:
         self, families: Sequence[Family], candidates: Flags, *, improving_only: bool
     ) -> NeighbourScores | None:
         """See `scoring.local.Sweeping`."""
+        if self.data.units is not None:
+            return self._screened(families, candidates) if improving_only else None
         if isinstance(self.model, Partial):
             return self.model.neighbours(
                 self.data, families, self._around, candidates, improving_only=improving_only
@@ -52,6 +54,35 @@ class PenalisedLikelihood:
         if not isinstance(self.model, LeastSquares):
             return None
         return all_exact(self.model.neighbours(self.data, families, self._charges))
+
+    def _screened(self, families: Sequence[Family], candidates: Flags) -> NeighbourScores | None:
+        """With units inside data sets, whose variance stays as the families' own fits have it.
+
+        Only which parents more would lower the score by far; others are NaN.
+        """
+        model, data = self.model, self.data
+        if not isinstance(model, Partial) or data.some_constant or not model.sweeps:
+            return None
+        shape = candidates.shape
+        found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+        ratios, own = model.unit_ratios(data, families), self.scores(families)
+        for m, (child, parents) in enumerate(families):
+            if data.unit_level[child] or not np.isfinite(own[m]):
+                continue
+            view = data.whitened(np.full(len(data.n), ratios[m])).with_even_weights
+            more = candidates[m : m + 1].copy()
+            more[0, list(parents)] = False
+            made = model.neighbours(
+                view, families[m : m + 1], self._around, more, improving_only=True
+            )
+            if made is None:
+                return None
+            value = made.values[0]
+            lower = more[0] & ~made.exact[0] & (value < value[child])
+            lower[child] = False
+            found.values[m, lower] = own[m] - (value[child] - value[lower])
+            found.values[m, child], found.exact[m, child] = own[m], True
+        return found
 
     def _around(self, parents: int, slopes: int) -> Floats:
         """Charges with one parent less, as many and one more, and slopes likewise, (3, 3)."""
