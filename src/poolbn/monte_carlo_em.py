@@ -17,7 +17,9 @@ import numpy as np
 from poolbn.arrays import Flags, Floats, Positions
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, Redraw, locals_of, redrawings
+from poolbn.moments.cases import check_no_units
 from poolbn.moments.data import numbers
+from poolbn.moments.reading import WITHOUT_EM
 from poolbn.moments.table import FilledTable, Table, gaps_of
 from poolbn.network.network import Network
 from poolbn.tables.kinds import has_levels, is_whole
@@ -35,6 +37,9 @@ class MonteCarloEM:
     seed: int = 0  # of random numbers
     draws: int = 10  # of each missing cell, to learn from: M
     rounds: int = 10  # the most
+
+    def __post_init__(self) -> None:
+        check_no_units(self.table, "EM", *WITHOUT_EM)
 
     @staticmethod
     def of(table: Table, *, quick: bool = False) -> MonteCarloEM:

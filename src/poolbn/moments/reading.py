@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-_WITHOUT_EM = ("leave incomplete rows out with ", DROP, ", or ", NO_UNITS)  # where there are units
+WITHOUT_EM = ("leave incomplete rows out with ", DROP, ", or ", NO_UNITS)  # where there are units
 _FAN_IN = 8  # statistics that are added up at once
 
 
@@ -382,7 +382,7 @@ def _of_rows(
     if not is_dask(source) or checkpoint is not None:
         return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
     if missing == "em":
-        check_no_units(reading.unit, "EM", *_WITHOUT_EM)
+        check_no_units(reading.unit, "EM", *WITHOUT_EM)
         return of_partitions(source, reading, patterns).completed()
     if reading.unit is not None:
         return of_partitions(source, reading, _open).closed()
@@ -447,7 +447,7 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
     if checkpoint is not None:
         check_no_units(reading.unit, "a checkpoint")
     if reading.missing == "em":
-        check_no_units(reading.unit, "EM", *_WITHOUT_EM)
+        check_no_units(reading.unit, "EM", *WITHOUT_EM)
     if reading.missing == "em":
         return patterns(reading.rows()).completed()
     if checkpoint is None:

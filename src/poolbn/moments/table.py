@@ -532,8 +532,7 @@ class FilledTable(Table):
         if incomplete:
             return super()._cases(names, at, incomplete=True)
         weight = self._weight.copy()
-        own = None if self.units is None else self.units[self._which[0]]
-        rows = Cases([self._values[k] for k in at], self._offsets, weight, self._which[1], own)
+        rows = Cases([self._values[k] for k in at], self._offsets, weight, self._which[1])
         if at:
             unmeasured = self.missing[:, at[-1]] == self.n
             weight[unmeasured[rows.data_set]] = 0.0

@@ -141,25 +141,21 @@ def _by_unit(design: Design, units: Integers) -> Design:
     if len(np.unique(own)) == len(own):
         return design
     made = Design(X, y, design.weight[order], design.offsets, own)
-    if not _describes_units(made):
+    if not _in_units(y, own, design.offsets):
         return made
-    counts = np.diff(own, prepend=-1) != 0
-    return replace(_some(replace(made, weight=counts * 1.0), counts), units=None)
+    return replace(_some(made, np.diff(own, prepend=-1) != 0), units=None)
 
 
-def _describes_units(design: Design) -> bool:
-    """Whether a child has one value in each unit, of which some have several rows.
+def _in_units(y: Floats | Integers, units: Integers, offsets: Integers) -> bool:
+    """Whether a child, (m,), has one value in each unit, of which some have several rows.
 
-    A child with one value in each data set says nothing of units. Where missing cells are drawn
-    rows count in part, and are left as they are.
+    A child with one value in each data set says nothing of units.
     """
-    if design.units is None or not len(design.y) or (design.weight != 1).any():
+    same = np.diff(units) == 0
+    if not same.any() or (np.diff(y)[same] != 0).any():
         return False
-    same = np.diff(design.units) == 0
-    if not same.any() or (np.diff(design.y)[same] != 0).any():
-        return False
-    sets = np.repeat(np.arange(len(design.offsets) - 1), np.diff(design.offsets))
-    return bool((np.diff(design.y)[np.diff(sets) == 0] != 0).any())
+    sets = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    return bool((np.diff(y)[np.diff(sets) == 0] != 0).any())
 
 
 def describes_units(table: Data, child: str) -> bool:
@@ -179,10 +175,8 @@ def describes_units(table: Data, child: str) -> bool:
     rows = table.cases([child])
     if table.unit is None or rows.units is None:
         return False
-    weight = np.ones(len(rows.units)) if rows.n is None else rows.n.astype(np.float64)
     order = np.argsort(rows.units, kind="stable")
-    none, y = np.ones((len(order), 0)), rows.columns[0].astype(np.int64)[order]
-    return _describes_units(Design(none, y, weight[order], rows.offsets, rows.units[order]))
+    return _in_units(rows.columns[0][order], rows.units[order], rows.offsets)
 
 
 def varying_parent(table: Data, child: str, parents: Sequence[str]) -> str | None:

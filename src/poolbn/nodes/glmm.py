@@ -30,7 +30,6 @@ _RANDOM_SD = 3.0  # of entries of a factor of D, likewise
 _SEPARATED = 1e-5  # information in some direction of variance one: less than any row has
 _REACHED = 0.01  # by which a likelihood without a maximum may still rise where it is left
 LARGE = 50.0  # an SD of random effects that stands for infinity
-_ONE_ROW = 1.0 + 1e-9  # draws of missing cells have weights that add up to one
 _SUSPECT = 10.0  # coefficients or SDs that are looked at twice
 _TOLERANCE = {False: 1e-6, True: 1e-10}
 _STEPS = 300
@@ -232,7 +231,7 @@ class Problem:
     def paired(self) -> Integers:
         """The first of the rows of units that have two, in the table."""
         rows = np.concatenate([[0.0], np.cumsum(self.table[self.q + 1])])[self.unit_rows]
-        return np.asarray(self.unit_rows[np.diff(rows, axis=1)[:, 0] > _ONE_ROW, 0])
+        return np.asarray(self.unit_rows[np.diff(rows, axis=1)[:, 0] > 1, 0])
 
     def pairs(self, offsets: Integers) -> NDArray[np.bool_]:
         """Whether units with two rows are in data sets with these rows in the table, (J,)."""
@@ -593,6 +592,6 @@ class Problem:
 
 def _paired(design: Design) -> Integers | None:
     """Units, if some has two rows: else rows cannot tell units from chance."""
-    if design.units is None or not (np.bincount(design.units, design.weight) > _ONE_ROW).any():
+    if design.units is None or not (np.bincount(design.units, design.weight) > 1).any():
         return None
     return design.units
