@@ -44,6 +44,7 @@ _MUCH, _TOO_HIGH = 1.5, 1.0
 _LEAST = 8.0  # tau is looked for down to this part of the approximation's
 _EXACT = {False: 0.05, True: 0.01}  # in log tau
 _VALUES = 40  # of tau, at most
+_NO_UNITS = np.zeros((0, 1))
 # Weights of penalties on fixed and on random effects: none, and those of separation.
 FREE, HELD = (0.0, 0.0), (_PRIOR_SD**-2.0, _RANDOM_SD**-2.0)
 
@@ -216,7 +217,8 @@ class Problem:
         self.d, self.F = self.q * self.C, len(design.offsets) - 1
         self.table = whole[: self.q + 2 + 3 * self.C + more]
         names.lay_out(*rows, self.basis.T, self.table)
-        self.table[self.q + 2 + 3 * self.C :] = 0.0
+        if more:
+            self.table[-more:] = 0.0
         self.S = response.S
         self.A = np.asarray(np.linalg.cholesky(self.S))
         self.inverse = np.asarray(np.linalg.inv(self.S))
@@ -388,7 +390,8 @@ class Problem:
             separated=plain.separated.copy(), converged=plain.converged.copy(),
             theta=plain.theta.copy(), tau=plain.tau.copy(),
         )  # fmt: skip
-        nested, none = self.pairs(offsets), Start(np.zeros((self.q, self.q)), 0)
+        nested = self.pairs(offsets) if self.nested else np.zeros(len(plain.loglik), dtype=bool)
+        none = Start(np.zeros((self.q, self.q)), 0)
         for j in range(len(plain.loglik)):
             if not (self.dispersed or nested[j]):
                 continue
@@ -424,10 +427,13 @@ class Problem:
         names, kernel = kernels("laplace"), kernels("quasinewton")
         J, q, C, d = len(offsets) - 1, self.q, self.C, self.d
         N = max(d + q * (q + 1) // 2 + 2, names.LINES, 2 * C + 1)
-        nested = bool(self.pairs(offsets).any())
-        owners = np.searchsorted(self.unit_rows[:, 0], offsets).astype(np.int64)
-        unit_rows = self.unit_rows[owners[0] : owners[-1] if nested else owners[0]]
-        owners = owners - owners[0]
+        nested = self.nested and bool(self.pairs(offsets).any())
+        unit_rows, owners, units = self.unit_rows[:0], offsets, _NO_UNITS
+        if nested:
+            owners = np.searchsorted(self.unit_rows[:, 0], offsets).astype(np.int64)
+            unit_rows = self.unit_rows[owners[0] : owners[-1]]
+            owners = owners - owners[0]
+            units = np.zeros((2 * len(unit_rows), kernels("nested").width(C, d)))
         states, work, mats = (
             np.zeros((2 * J, d + 2 + d * nested, d)),
             np.zeros((names.WORK, N, N)),
@@ -441,9 +447,8 @@ class Problem:
         if self.dispersed:
             lines[names.THETA_, 0] = self.dispersion if log_theta is None else log_theta
         mats[kernel.L_] = start.L
-        lines[names.UNITS_, names.TAU_] = start.tau * nested
-        lines[names.UNITS_, names.HELD_] = start.held
-        units = np.zeros((2 * len(unit_rows), kernels("nested").width(C, d)))
+        if nested:
+            lines[names.UNITS_, [names.TAU_, names.HELD_]] = start.tau, start.held
         value, outcome = np.empty(1), np.empty(4, dtype=np.int64)
         kernel.fit(
             int(self.response.family), q, self.r, C, self.table, offsets, states, units, unit_rows,
