@@ -23,6 +23,7 @@ import poolbn as pb
 
 TABLES = Path(__file__).parent / "tables"
 FOLDS = tiny(5, 2)
+ALIKE = 0.005  # difference of log-likelihoods that does not show with two digits
 SHOWN = {  # titles and digits
     "loglikFalse": ("Log-likelihood of a held-out row", 2),
     "loglikTrue": ("The same with estimates taken for certain", 2),
@@ -149,8 +150,8 @@ def markdown(found: pd.DataFrame, column: str, digits: int) -> str:
 def behind(found: pd.DataFrame) -> str:
     """By how much the default is behind the best model, a held-out row, where it is not best."""
     own = found[found["pooling"] == "default"]
-    others = own[own["best"] != "default"]
-    near = (own["behind"] <= own["behind_se"]).mean()
+    near = own["behind"] <= np.maximum(own["behind_se"], ALIKE)
+    others, near = own[own["behind"] > ALIKE], near.mean()
     lines = [f"The default is best, or within one standard error of the best, on {near:.0%}:"]
     lines += [
         f"{row.table} {row.behind:.3f} ± {row.behind_se:.3f} behind {row.best}"
