@@ -54,7 +54,7 @@ def test_the_summary_says_what_is_clear(rows: pd.DataFrame, net: pb.Network) -> 
     assert card.heading == "What arm changes"
     clear, others = card.sentences
     assert re.match(r"Clear: y −1\.\d+ \(−\d\.\d+ to −\d\.\d+\)\.", clear)
-    assert others.startswith("Not clear: event odds ratio of yes ")
+    assert others.startswith("Not clear: event = yes odds ratio ")
 
 
 def test_effects_of_few_rows_are_not_shown(rows: pd.DataFrame) -> None:

@@ -253,3 +253,14 @@ def test_effects_of_what_describes_units_are_those_of_units_means() -> None:
     means = frame.groupby("patient").mean()
     found = linregress(means["z"], means["y"])
     assert fit.population(1) == pytest.approx((found.slope, found.stderr, 22.0), rel=1e-4)
+
+
+def test_look_tells_of_units_where_cells_are_missing() -> None:
+    """EM does not use them: which is better, complete rows or independent ones, is for the user."""
+    frame = visits(2).rename(columns={"patient": "tree"})
+    frame["tree"] = frame.groupby(["clinic", "tree"]).ngroup() * 3 + 10
+    assert "group=['clinic', 'tree']" in pb.look(frame, group="clinic").call
+    frame.loc[3, "a"] = np.nan
+    found = pb.look(frame, group="clinic")
+    assert "missing='em'" in found.call
+    assert "with group=['clinic', 'tree'] and missing='drop'" in str(found)

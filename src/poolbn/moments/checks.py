@@ -32,7 +32,8 @@ _FAR = 2.0  # from the other values, in their standard deviations: a code
 # What ids are called: patient, pat_id, pupilNR, caseNo, record number; but not acid, lipid, piano.
 IDS = re.compile(
     r"(?i:(.*[\W_])?(id|pid|nr|number)|.*[\W_](no|num)"
-    r"|(.*[\W_])?(subject|patient|person|participant|pupil|student|record)(nr|no|num|number)?)"
+    r"|(.*[\W_])?(subject|patient|person|participant|pupil|student|record)(nr|no|num|number)?"
+    r"|(.*[\W_])?(household|teacher|classroom|mother|mom|kid|animal|rat|mouse|litter|herd|cow|tree|plot))"
     r"|.*[a-z](I[dD]|N[rRoO])"
 )
 

@@ -458,7 +458,8 @@ def look(
             made, options, findings, more = _proposed(read, group, seen, options)
             fixes += more
             if unit is None and made is not None:
-                unit, options = _with_units(options)
+                unit, options, alike = _with_units(outer, options)
+                findings = (*findings, *alike)
         likely = tuple(likely_groups(parts[0])) if alone else ()
     early = {str(w.message): w.message.finding for w in told if isinstance(w.message, DataWarning)}
     rows, nodes = 0, {}
@@ -529,13 +530,25 @@ def _proposed(
     return made, options, tuple(findings), ()
 
 
-def _with_units(options: Options) -> tuple[str | None, Options]:
-    """A column of ids with several rows each says units, if it is the only one; else None."""
+def _with_units(
+    outer: str | None, options: Options
+) -> tuple[str | None, Options, tuple[Finding, ...]]:
+    """A column of ids with several rows each says units, if it is the only one.
+
+    EM does not use units: then what else could be done is worth knowing.
+    """
     ids = [n for n, why in options.left_out.items() if why == FindingKind.REPEATED_ID.value]
-    if len(ids) != 1 or options.missing == "em":  # which does not use units
-        return None, options
-    left_out = {name: why for name, why in options.left_out.items() if name != ids[0]}
-    return ids[0], replace(options, left_out=left_out)
+    if len(ids) != 1:
+        return None, options, ()
+    (unit,) = ids
+    if options.missing == "em":
+        typed = shlex.quote(f"{outer or ''}/{unit}")
+        remedy = (Option("group", [outer, unit], typed), " and ", Option("missing", "drop"))
+        what = f"rows of one {unit!r} may be alike, and are taken for independent"
+        use = ("allow for that in complete rows with ", *remedy)
+        return None, options, (Finding(FindingKind.REPEATED_ID, (unit,), (), 0, what, use),)
+    left_out = {name: why for name, why in options.left_out.items() if name != unit}
+    return unit, replace(options, left_out=left_out), ()
 
 
 def _leaving_out(options: Options, names: Mapping[str, str]) -> Options:

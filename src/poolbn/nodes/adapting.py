@@ -57,7 +57,9 @@ def adapted(fit: LinearFit, weights: Floats, family: GroupStats) -> Adapted:
             where there are units inside data sets, each row is taken for another unit's.
     """
     assert fit.fixed is not None
-    left = float(fit.within.sigma2[0] / fit.sigma2[0]) if fit.within is not fit else 1.0
+    left = 1.0  # of the residual variance, inside units
+    if fit.within is not fit and fit.sigma2[0] > 0:
+        left = float(fit.within.sigma2[0] / fit.sigma2[0])
     fit = fit.across
     assert fit.fixed is not None
     # As a difference, so that equal variances stay equal to the last bit.

@@ -625,6 +625,8 @@ def _data(of: Context) -> list[str]:
     by = "" if of.sets.one == net.group.lower() else f", grouped by {net.group}"
     rows = counted(int(net.n[old].sum()), "row")
     said = [f"{rows} in {counted(len(old), of.sets)}{by}: {sizes}."]
+    if net.unit is not None:
+        said.append(f"Rows of one {net.unit} are alike, and count so.")
     patterns = None if of.stats is None else of.stats.patterns
     if of.stats is not None and patterns is not None:
         incomplete = of.stats.n_rows - patterns.known.n_rows
@@ -659,9 +661,15 @@ def _card(of: Context, cause: str) -> Card:
     """What an input clearly changes, and what not."""
     told: dict[bool, list[str]] = {True: [], False: []}
     for row in of.treated[cause].to_dict("records"):
-        scale = "" if row["scale"] == "difference" else f" {scale_of(row)}"
-        mean, low, high = (three_digits(row[f"mean{end}"]) for end in ("", "_lower", "_upper"))
-        told[row["p_adjusted"] < _CLEAR].append(f"{row['child']}{scale} {mean} ({low} to {high})")
+        scale = "" if row["scale"] == "difference" else f" {row['scale']}"
+        level = f" = {row['outcome']}" if row["outcome"] else ""
+        ends = ("mean", "mean_lower", "mean_upper")
+        if math.isnan(row["mean"]):  # with units inside data sets there is none from rows
+            ends = ("effect", "lower", "upper")
+        mean, low, high = (three_digits(row[end]) for end in ends)
+        told[row["p_adjusted"] < _CLEAR].append(
+            f"{row['child']}{level}{scale} {mean} ({low} to {high})"
+        )
     sentences = []
     for heading, own in (("Clear", told[True]), ("Not clear", told[False])):
         # The last columns of a table are its outcomes, as a rule.
