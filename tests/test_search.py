@@ -734,3 +734,15 @@ def test_a_used_up_search_does_not_restart() -> None:
     frame = simulate(12, data_sets=3, rows=15, parents=3)
     net = pb.learn(frame, group="F", search=pb.HillClimb(restarts=3, max_iter=1), preset="paper")
     assert [move.kind for move in net.trace] == ["add"]
+
+
+def test_restarts_lead_elsewhere_in_large_networks() -> None:
+    gains = {1: 0.0, None: 0.0}
+    for seed in (90, 91):
+        true = pb.random_network(pb.random_dag(20, 2, seed=seed), 5, seed=seed)
+        stats = pb.stats(pb.random_table(true, 40, seed=seed), group="F")
+        before = pb.learn(stats, preset="paper").score
+        for perturb in gains:
+            climb = pb.HillClimb(restarts=10, perturb=perturb, seed=1)
+            gains[perturb] += pb.learn(stats, preset="paper", search=climb).score - before
+    assert gains[None] > gains[1] + 1

@@ -14,6 +14,8 @@ from poolbn.errors import check_count, check_whole
 from poolbn.search.problem import Found, Problem, Stopped
 from poolbn.search.state import SearchState
 
+_CHANGES = 0.4  # arcs a column that a restart changes
+
 
 @contextmanager
 def searching(problem: Problem, *, improving_only: bool = True) -> Iterator[SearchState]:
@@ -44,7 +46,8 @@ class HillClimb:
 
     Attributes:
         restarts: how often to start again from the best graph, changed at random.
-        perturb: arcs to change for that.
+        perturb: arcs to change for that; by default two for every five columns, as fewer lead back
+            to the same graph in large networks.
         max_iter: upper bound of the number of moves.
         seed: random seed.
 
@@ -56,22 +59,25 @@ class HillClimb:
     """
 
     restarts: int = 0
-    perturb: int = 1
+    perturb: int | None = None
     max_iter: int | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_count(restarts=self.restarts, perturb=self.perturb, seed=self.seed)
-        check_whole(max_iter=self.max_iter)
+        check_count(restarts=self.restarts, seed=self.seed)
+        check_whole(max_iter=self.max_iter, perturb=self.perturb)
 
     def learn(self, problem: Problem) -> Found:
         """Climb to a local optimum, and again from around the best one."""
         rng = np.random.default_rng(self.seed)
         left = math.inf if self.max_iter is None else self.max_iter
+        changes = self.perturb
+        if changes is None:
+            changes = max(round(_CHANGES * len(problem.start)), 1)
         with searching(guided(problem)) as state:
             for restart in range(self.restarts + 1):
                 if restart and left > 0:
-                    state.shake(self.perturb, rng)
+                    state.shake(changes, rng)
                 rises = True
                 while rises and left > 0:
                     before = state.score
