@@ -50,8 +50,8 @@ def drawn(
         mean[j] = table.mean(axis=0)
         away = table - mean[j]
         scatter[j] = away.T @ away
-    every = np.ones(q, dtype=bool)
-    return Sums(n.astype(np.float64), mean, scatter, np.zeros(q), np.ones(q), every)
+    every, rows_of = np.ones(q, dtype=bool), n.astype(np.float64)
+    return Sums(rows_of, mean, scatter, np.zeros(q), np.ones(q), every, rows_of)
 
 
 def rejected(x: Sums, levels: int) -> tuple[bool, bool]:
