@@ -139,7 +139,7 @@ def measure(folder: Path, only: str) -> dict[str, float]:
     start = time.process_time()
     import poolbn as pb
 
-    pb.learn(pb.datasets.opt()[["clinic", "age", "bmi"]].dropna(), group="clinic")
+    pb.learn(pb.datasets.opt()[["clinic", "age", "bmi"]].dropna(), group="clinic", **PAPER)
     seconds = {"start: import, and the first small network": time.process_time() - start}
     chosen = ((name, prepare) for name, prepare in cases(folder) if only in name)
     return seconds | {name: best(prepare()) for name, prepare in chosen}
