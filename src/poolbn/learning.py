@@ -205,11 +205,10 @@ class Plan:
         """Under one pooling."""
         scores = LocalScores(data, pooling=pooling, score=self.score)
         guide = None
-        first = None if data.unit is not None else first_of(self.score, pooling)
-        if start is None and first is not None:
-            guide = LocalScores(data, pooling=pooling, score=first)
         if start is None:
             start = allowed.required
+            if data.unit is None and (first := first_of(self.score, pooling)) is not None:
+                guide = LocalScores(data, pooling=pooling, score=first)
         return self.search.learn(Problem(scores, allowed, start, watch, guide))
 
     def network(self, data: Data, found: Found, model: NodeModel) -> Network:

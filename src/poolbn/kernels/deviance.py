@@ -71,9 +71,15 @@ def compress(
         for a in range(q):
             fill(R, i, a, 0.0)
     rho = 0.0
+    # Beside an intercept n rows can tell n - 1 columns apart. Deviations, all of whose means are 0,
+    # have it behind them.
+    intercept = 0.0
     for j in range(F):
-        # So many columns n rows can tell apart beside an intercept; deviations have it behind them.
-        most = max(n[j], s.weight[j]) - 1.0
+        for k in range(q):
+            if mean[j, child if k == 0 else parents[k - 1]] != 0.0:
+                intercept = 1.0
+    for j in range(F):
+        most = n[j] - intercept
         root = math.sqrt(s.weight[j])
         R[0, 0, j] = root
         w.r[0, 0, j] = root * mean[j, child]

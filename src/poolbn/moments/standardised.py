@@ -94,8 +94,7 @@ class StandardisedStats:
     @cached_property
     def weights(self) -> Floats:
         """What intercepts weigh, (F,): the rows, or less where rows of a unit are alike."""
-        own = self.n + 1.0 if self.inside else self.n  # a level has taken a row of deviations
-        return own if self.weight is None else self.weight
+        return self.n if self.weight is None else self.weight
 
     def whitened(self, ratio: Floats) -> StandardisedStats:
         """Statistics as of rows that are independent, see `kernels.units`.

@@ -383,6 +383,9 @@ class OrderSearch:
                     gain = found.score - before if math.isfinite(before) else 0.0
                     trace.append(Move("orders", (), gain, scores.made - made, 0))
                     made = scores.made
+            if scores is not full:  # what was given may be better by them
+                given, ours = _scored(full, problem.start | required), _scored(full, found.arcs)
+                found, _ = given if given[1].beats(ours[1]) else ours
             if scores is not full and full.cost * len(required) ** 2 < _REGRESSIONS:
                 order = _Order(_Parents(full, allowed), topological(found.arcs), required)
                 order.improve(watch)
