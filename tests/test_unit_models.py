@@ -303,9 +303,15 @@ def test_a_formula_may_name_the_units() -> None:
 
 
 @pytest.mark.parametrize("seed", [17, 18])
-def test_free_levels_leave_contrasts_of_rows(seed: int) -> None:
-    """Deviations from means of data sets have the likelihood of n_j - 1 orthonormal contrasts."""
-    frame = visits(seed, clinics=5, patients=6)
+@pytest.mark.parametrize("rows", [None, 3])
+def test_free_levels_leave_contrasts_of_rows(seed: int, rows: int | None) -> None:
+    """Deviations from means of data sets have the likelihood of n_j - 1 orthonormal contrasts.
+
+    Of three rows they are two, of which a slope leaves one.
+    """
+    frame = visits(seed, clinics=5 if rows is None else 20, patients=6)
+    if rows is not None:
+        frame = frame.groupby("clinic").head(rows)
     found = pb.Partial().logliks(
         standardise(pb.stats(frame, group=GROUP)).deviations, [(1, (0,))], same_for_all(0.0)
     )
