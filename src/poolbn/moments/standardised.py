@@ -92,6 +92,14 @@ class StandardisedStats:
         return replace(made, total=reduce(np.add, some.scatter))
 
     @cached_property
+    def as_one(self) -> StandardisedStats:
+        """Statistics of all rows as if they were one data set."""
+        none = np.zeros_like(self.mean[:1])
+        one: dict[str, Any] = {"levels": ("",), "n": np.array([self.rows]), "units": None}
+        one |= {"mean": none, "scatter": self.total[None], "unmeasured": none.astype(bool)}
+        return replace(self, **one)
+
+    @cached_property
     def weights(self) -> Floats:
         """What intercepts weigh, (F,): the rows, or less where rows of a unit are alike."""
         return self.n if self.weight is None else self.weight

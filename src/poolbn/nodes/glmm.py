@@ -309,13 +309,27 @@ class Problem:
 
     def complete(self) -> Regression:
         """One regression of all rows."""
-        plain = self.beyond(self.offsets[[0, -1]], self.pooled)
-        return self.told(plain, self.constants.sum(keepdims=True))
+        return self.told(self._complete, self.constants.sum(keepdims=True))
 
     def none(self) -> Regression:
         """A regression for each data set; where it has no maximum, near that of all rows."""
-        plain = self.beyond(self.offsets, self.regress(self.offsets, self.pooled.T[0]))
-        return self.told(plain, self.constants)
+        return self.told(self._none, self.constants)
+
+    def complete_loglik(self) -> float:
+        """That of `complete`, which costs less than all that it says."""
+        return float((self._complete.loglik + self.constants.sum()).sum())
+
+    def none_loglik(self) -> float:
+        """That of `none`, likewise."""
+        return float((self._none.loglik + self.constants).sum())
+
+    @cached_property
+    def _complete(self) -> Plain:
+        return self.beyond(self.offsets[[0, -1]], self.pooled)
+
+    @cached_property
+    def _none(self) -> Plain:
+        return self.beyond(self.offsets, self.regress(self.offsets, self.pooled.T[0]))
 
     def over_units(self, laplace: Found, offsets: Integers, most: int, *, final: bool) -> Found:
         """The maximum of the approximation, or where that is too high for units another one."""

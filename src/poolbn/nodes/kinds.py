@@ -40,6 +40,7 @@ from poolbn.nodes.tabular import (
     counts_of,
     fit_tabular,
     is_small,
+    saturated_loglik,
     sizes_of,
     tabular_scores,
 )
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
+    Table = NDArray[np.int64]  # counts, see `counts_of`
 
 _FEW_ROWS = 10  # of a data set, on average
 _NO_LOSS = 1e-9  # of the log-likelihood of a child that is constant
@@ -117,13 +119,22 @@ def scores(
         some_of_them = [families[m] for m in possible]
         values[possible] = scores(table, some_of_them, hows, each, final=final, keep=keep)
         return values
+    tables: list[dict[Candidate, Table]] = [{} for _ in families]
     for how in hows:
         at = [m for m, family in enumerate(families) if _has_table(table, family, how)]
         if at:
             counts = [counts_of(table, *families[m]) for m in at]
             values[at] = np.maximum(values[at], tabular_scores(counts, how, each))
+            for m, own in zip(at, counts, strict=True):
+                tables[m][how] = own
     for m, family in enumerate(families):
-        some = [how for how in hows if _has_regression(table, family, how)]
+        some = [
+            how for how in hows
+            if _has_regression(table, family, how)
+            # Score tests of further parents start from regressions with random effects.
+            and ((isinstance(how, Partial) and not final)
+                 or _may_beat(table, family, how, each, tables[m], float(values[m])))
+        ]  # fmt: skip
         if some:
             made = problems_of(table, *family)
             tell = partial(keep, family)
@@ -134,6 +145,56 @@ def scores(
             best = max(values[m], *sure)
             values[m] = best if best > -np.inf else max(rough)
     return values
+
+
+def _may_beat(
+    table: Data,
+    family: Names,
+    how: Candidate,
+    each: Floats,
+    tables: dict[Candidate, Table],
+    best: float,
+) -> bool:
+    """Whether a regression may have a higher score than a table; most cannot.
+
+    Its likelihood is at most that of a table with probabilities of its own for each configuration,
+    and with random effects at most that with such a table for each data set.
+
+    Args:
+        table: the rows.
+        family: a discrete node and its parents.
+        how: of the regression.
+        each: the penalty of a parameter of each kind of `Counts`, (3,).
+        tables: the counts, by the poolings that have tables.
+        best: the score of the best table.
+    """
+    if how not in tables:
+        return True
+    child, parents = family
+    d, between = _coefficients(table, family), 0
+    if isinstance(how, Partial):
+        *sizes, _ = sizes_of(table, child, parents)
+        rows = tables[how].sum(axis=-1)
+        rows = rows.reshape(-1, len(table.levels), *sizes).sum(axis=0)
+        axes = range(1, rows.ndim)
+        q = 1 + sum(_varying(rows.sum(axis=tuple(a for a in axes if a != own))) for own in axes)
+        between = q * (q + 1) // 2
+    own = Counts(0, 0, len(table.levels) * d) if isinstance(how, NoPooling) else None
+    charge = float(np.array(own or Counts(d, between, 0)) @ each)
+    return saturated_loglik(tables[how], how) - charge > best
+
+
+def _varying(rows: Table) -> int:
+    """Levels but the first that occur beside others in some data set, from rows (F, levels)."""
+    beside = (rows > 0) & (rows < rows.sum(axis=1, keepdims=True))
+    return int(beside.any(axis=0)[1:].sum())
+
+
+def table_score(table: Data, family: Names, how: Candidate, each: Floats) -> float:
+    """That of a table of probabilities; -inf where the node has none."""
+    if not _has_table(table, family, how):
+        return -math.inf
+    return float(tabular_scores([counts_of(table, *family)], how, each)[0])
 
 
 def bounds(
@@ -153,11 +214,8 @@ def bounds(
             continue
         (problems,) = problems_of(table, *family)
         values[m] = regression_bound(problems, some, each)
-        tables = [how for how in hows if _has_table(table, family, how)]
-        if tables:
-            counts = [counts_of(table, *family)]
-            best = max(float(tabular_scores(counts, how, each)[0]) for how in tables)
-            values[m] = max(values[m], best)
+        best = max(table_score(table, family, how, each) for how in hows)
+        values[m] = max(values[m], best)
     return values
 
 
@@ -258,16 +316,24 @@ def fit(
 ) -> LocalFit:
     """The final fit of a node that is not continuous, by its best model; see `scores`."""
     family, fits = (child, parents), list[TabularFit | RegressionFit]()
+
+    def worth(fit: TabularFit | RegressionFit) -> float:
+        return fit.loglik - float(np.array(fit.counts) @ each)
+
+    with_table = [how for how in hows if _has_table(table, family, how)]
+    fits += [fit_tabular(table, child, parents, how) for how in with_table]
+    tables = dict.fromkeys(with_table, counts_of(table, *family)) if with_table else {}
     for how in hows:
-        if _has_table(table, family, how):
-            fits.append(fit_tabular(table, child, parents, how))
-        if _has_regression(table, family, how):
+        best = max(map(worth, fits), default=-math.inf)
+        if _has_regression(table, family, how) and _may_beat(
+            table, family, how, each, tables, best
+        ):
             kinds = responses(table, child)
             fits += [fit_regression(table, child, parents, kind, how) for kind in kinds]
     if not fits:
         raise _too_large(table, family)
     sure = [fit for fit in fits if fit.status.ok and fit.status is not Status.APPROXIMATE]
-    best = max(sure or fits, key=lambda fit: fit.loglik - float(np.array(fit.counts) @ each))
+    best = max(sure or fits, key=worth)
     if (varies := varying_parent(table, child, parents)) is not None:
         return replace(
             best,

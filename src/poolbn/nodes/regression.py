@@ -655,8 +655,8 @@ def regression_score(
             keep(Fitted(problem.basis, found, problem.response, loglik - charge))
         else:
             plain = problems.plain
-            one = plain.complete() if isinstance(how, Complete) else plain.none()
-            loglik = float(one.loglik.sum())
+            whole = isinstance(how, Complete)
+            loglik = plain.complete_loglik() if whole else plain.none_loglik()
         best[rough] = max(best[rough], loglik - float(np.array(problems.counts(how)) @ each))
     return best[0], best[1]
 
@@ -676,7 +676,7 @@ def regression_bound(problems: Problems, hows: Sequence[Candidate], each: Floats
     most = problem.largest()
     best = -inf
     for how in hows:
-        loglik = float(problem.complete().loglik.sum()) if isinstance(how, Complete) else most
+        loglik = problem.complete_loglik() if isinstance(how, Complete) else most
         best = max(best, loglik - float(np.array(problems.counts(how)) @ each))
     return best
 

@@ -338,6 +338,13 @@ def tabular_scores(counts: Sequence[NDArray[np.int64]], how: Candidate, each: Fl
     return np.asarray(_LOGLIKS[type(how)](made) / draws - params @ each)
 
 
+def saturated_loglik(counts: NDArray[np.int64], how: Candidate) -> float:
+    """An upper bound of log-likelihoods of any model of a node with discrete parents."""
+    made, draws = _for_fit(counts, how)
+    logliks = polya.complete_logliks if isinstance(how, Complete) else polya.none_logliks
+    return float(logliks([made])[0]) / draws
+
+
 _LOGLIKS = {
     Complete: polya.complete_logliks,
     NoPooling: polya.none_logliks,

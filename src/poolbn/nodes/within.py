@@ -108,10 +108,7 @@ def gains(
     names = sorted(parents)
     discrete = has_levels(table.kind(child))
     tabular = discrete and all(has_levels(table.kind(name)) for name in names)
-    counts: NDArray[np.number] | None = None
-    if tabular and is_small(table, child, names):
-        counts = counts_of(table, child, names)
-        counts = counts.mean(axis=0) if counts.ndim > 3 else counts
+    counts = _counts(table, child, names) if tabular else None
     rows = _rows(table, child, names, counts)
     K = len(table.categories[table.names.index(child)])
     if not len(rows.y):  # no data set says anything
@@ -139,6 +136,27 @@ def _of_count(rows: _Rows, T: Floats, each: Floats, known: Alone) -> float:
     theta = float(each[0])  # what it costs
     best = max(poisson.value(), dispersed.disperse(known.log_theta)[0] - theta)
     return best - max(known.poisson, known.dispersed - theta) - poisson.charge(each)
+
+
+def table_gain(table: Data, child: str, parents: Sequence[str], each: Floats) -> float:
+    """What a table of probabilities gains, see `gains`, if each parent tells something.
+
+    Args:
+        table: the rows.
+        child: a discrete node.
+        parents: its parents, in the order of their names; discrete and not constant.
+        each: the penalty of a parameter of each kind of `Counts`, (3,).
+    """
+    counts = _counts(table, child, parents)
+    return -math.inf if counts is None else _of_table(counts, each)
+
+
+def _counts(table: Data, child: str, parents: Sequence[str]) -> NDArray[np.number] | None:
+    """Rows by data set, configuration and level, if there is room; means over draws."""
+    if not is_small(table, child, parents):
+        return None
+    counts = counts_of(table, child, parents)
+    return counts.mean(axis=0) if counts.ndim > 3 else counts
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from poolbn.nodes.gaussianfit import of_nodes
 from poolbn.nodes.kinds import Names
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import NeighbourScores, NodeModel, Penalty
-from poolbn.nodes.poolings import Partial
+from poolbn.nodes.poolings import Complete, Partial
 from poolbn.nodes.rowscores import Fitted
 from poolbn.run.compiling import prefetch
 from poolbn.scoring.inside import InsideLikelihood, most_of, promised
@@ -219,13 +219,15 @@ class RowNodes:
     ) -> NeighbourScores | None:
         """Only which parents more would lower the score, as score tests say; others are NaN.
 
-        Inside data sets what they hardly bring more than.
+        Inside data sets, and with complete pooling, what they hardly bring more than.
         """
         how = self.hows[0]
-        if not (improving_only and isinstance(how, Partial)):
+        if not improving_only:
             return None
-        if self.inside:
+        if self.inside or (isinstance(how, Complete) and self.data.unit is None):
             return self._promised(families, candidates)
+        if not isinstance(how, Partial):
+            return None
         shape = candidates.shape
         found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
         for m, family in enumerate(families):
@@ -245,15 +247,17 @@ class RowNodes:
         Where all are discrete, a table may gain what columns one by one do not: those are left NaN.
         """
         columns = spans(self.data.categories)
-        numbers = standardise(self.data.stats()).deviations
+        numbers = standardise(self.data.stats())
+        numbers = numbers.deviations if self.inside else numbers.as_one
+        level = np.array(self._level) & self.inside
         several = [
-            (k, tuple(c for p in parents for c in columns[p] if not self._level[p]))
+            (k, tuple(c for p in parents for c in columns[p] if not level[p]))
             for child, parents in families
             for k in columns[child]
         ]
         wanted = np.zeros((len(several), columns[-1].stop), dtype=bool)
         at = np.cumsum([0, *(len(columns[child]) for child, _ in families)])
-        more = candidates & ~np.array(self._level)
+        more = candidates & ~level
         for m, (child, parents) in enumerate(families):
             more[m, [child, *parents]] = False
             for p in np.flatnonzero(more[m]).tolist():
@@ -263,7 +267,7 @@ class RowNodes:
         found = NeighbourScores(np.full(more.shape, np.nan), np.zeros(more.shape, dtype=bool))
         for m, (child, parents) in enumerate(families):
             found.values[m, child], found.exact[m, child] = own[m], True
-            if self._level[child] or not np.isfinite(own[m]):
+            if level[child] or not np.isfinite(own[m]):
                 continue
             gains = each[at[m] : at[m + 1]].sum(axis=0)
             whole = most_of(np.array([gains[own_columns].sum() for own_columns in columns]))
@@ -279,9 +283,11 @@ class RowNodes:
         name, names = self._named((child, parents))
         if not all(has_levels(self.data.kind(each)) for each in (name, *names)):
             return False
+        if not self.inside:
+            return kinds.table_score(self.data, (name, names), self.hows[0], self.each) > score
         if any(self._level[p] for p in parents) or self.hows[0].discrete == "logit":
             return False
-        gain = within.gains(self.data, name, names, self.each, "table")
+        gain = within.table_gain(self.data, name, names, self.each)
         return gain + float(self._plain([(child, ())])[0]) > score
 
     def cost(self) -> float:
