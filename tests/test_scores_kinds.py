@@ -279,3 +279,53 @@ def test_bounds_are_bounds(kind: str) -> None:
     bounds, values = scores.bounds(families), scores.scores(families)
     known = np.isfinite(bounds) if bounds is not None else np.zeros(len(families), dtype=bool)
     assert (bounds[known] >= values[known] - 1e-6).all() if known.any() else kind == "counts"
+
+
+@pytest.mark.parametrize("pooling", ["complete", "none", "partial"])
+@pytest.mark.parametrize("criterion", ["bic", "aic"])
+def test_a_discrete_node_has_the_better_of_a_table_and_a_regression(
+    pooling: str, criterion: str
+) -> None:
+    """Most regressions are never fitted, as no regression could be better than the table."""
+    of = {"complete": pb.Complete, "none": pb.NoPooling, "partial": pb.Partial}[pooling]
+    better = set()
+    for rows, seed in itertools.product((20, 60), range(2)):
+        data = table("discrete", rows, seed)
+        for family in ((1, (0,)), (2, (0, 1)), (3, (0, 2)), (3, (0, 1, 2))):
+            own, as_table, as_logit = (
+                LocalScores(data, pooling=of(discrete=form), score=criterion, final=True)([family])
+                for form in ("auto", "table", "logit")
+            )
+            assert own == pytest.approx(max(as_table, as_logit), rel=1e-9)
+            better.add(bool(as_logit > as_table + 1e-6))
+            child, *parents = (data.names[k] for k in (family[0], *family[1]))
+            fits = (pb.fit_node(data, child, parents, pooling=of(discrete=form))
+                    for form in ("auto", "table", "logit"))  # fmt: skip
+            one, *two = (fit.bic for fit in fits)
+            assert one == pytest.approx(max(two), rel=1e-9)
+    assert pooling == "partial" or better == {True, False}
+
+
+@pytest.mark.parametrize("kind", ["mixed", "discrete", "counts"])
+def test_complete_pooling_screens_without_losing_what_would_help(kind: str) -> None:
+    raised = missed = 0
+    for seed in range(6):
+        data = table(kind, 60, seed)
+        N = len(data.names)
+        scores = LocalScores(data, pooling="complete", score="bic-h")
+        families = [
+            (child, parents)
+            for child in range(N)
+            for size in range(3)
+            for parents in itertools.combinations([k for k in range(N) if k != child], size)
+        ]
+        candidates = np.ones((len(families), N), dtype=bool)
+        found = scores.neighbours(families, candidates, improving_only=True)
+        own = scores(families)
+        for m, (child, parents) in enumerate(families):
+            for w in set(range(N)) - {child, *parents}:
+                (value,) = scores([changed_by((child, parents), w)])
+                raised += value > own[m]
+                missed += value > own[m] and found.values[m, w] <= own[m]
+    assert raised > 20
+    assert missed <= 0.01 * raised

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
-    Table = NDArray[np.int64]  # counts, see `counts_of`
 
 _FEW_ROWS = 10  # of a data set, on average
 _NO_LOSS = 1e-9  # of the log-likelihood of a child that is constant
@@ -119,27 +118,28 @@ def scores(
         some_of_them = [families[m] for m in possible]
         values[possible] = scores(table, some_of_them, hows, each, final=final, keep=keep)
         return values
-    tables: list[dict[Candidate, Table]] = [{} for _ in families]
+    seen = {
+        m: counts_of(table, *family) for m, family in enumerate(families)
+        if any(_has_table(table, family, how) for how in hows)
+    }  # fmt: skip
     for how in hows:
-        at = [m for m, family in enumerate(families) if _has_table(table, family, how)]
+        at = [m for m in seen if _has_table(table, families[m], how)]
         if at:
-            counts = [counts_of(table, *families[m]) for m in at]
-            values[at] = np.maximum(values[at], tabular_scores(counts, how, each))
-            for m, own in zip(at, counts, strict=True):
-                tables[m][how] = own
+            made = tabular_scores([seen[m] for m in at], how, each)
+            values[at] = np.maximum(values[at], made)
     for m, family in enumerate(families):
         some = [
             how for how in hows
             if _has_regression(table, family, how)
             # Score tests of further parents start from regressions with random effects.
             and ((isinstance(how, Partial) and not final)
-                 or _may_beat(table, family, how, each, tables[m], float(values[m])))
+                 or _may_beat(table, family, how, each, seen.get(m), float(values[m])))
         ]  # fmt: skip
         if some:
-            made = problems_of(table, *family)
             tell = partial(keep, family)
             each_kind = (
-                regression_score(problems, some, each, final=final, keep=tell) for problems in made
+                regression_score(problems, some, each, final=final, keep=tell)
+                for problems in problems_of(table, *family)
             )
             sure, rough = zip(*each_kind, strict=True)
             best = max(values[m], *sure)
@@ -152,7 +152,7 @@ def _may_beat(
     family: Names,
     how: Candidate,
     each: Floats,
-    tables: dict[Candidate, Table],
+    counts: NDArray[np.int64] | None,
     best: float,
 ) -> bool:
     """Whether a regression may have a higher score than a table; most cannot.
@@ -165,26 +165,25 @@ def _may_beat(
         family: a discrete node and its parents.
         how: of the regression.
         each: the penalty of a parameter of each kind of `Counts`, (3,).
-        tables: the counts, by the poolings that have tables.
+        counts: see `counts_of`; None where there is no table.
         best: the score of the best table.
     """
-    if how not in tables:
+    if counts is None:
         return True
     child, parents = family
     d, between = _coefficients(table, family), 0
     if isinstance(how, Partial):
         *sizes, _ = sizes_of(table, child, parents)
-        rows = tables[how].sum(axis=-1)
-        rows = rows.reshape(-1, len(table.levels), *sizes).sum(axis=0)
+        rows = counts.sum(axis=-1).reshape(-1, len(table.levels), *sizes).sum(axis=0)
         axes = range(1, rows.ndim)
         q = 1 + sum(_varying(rows.sum(axis=tuple(a for a in axes if a != own))) for own in axes)
         between = q * (q + 1) // 2
     own = Counts(0, 0, len(table.levels) * d) if isinstance(how, NoPooling) else None
     charge = float(np.array(own or Counts(d, between, 0)) @ each)
-    return saturated_loglik(tables[how], how) - charge > best
+    return saturated_loglik(counts, how) - charge > best
 
 
-def _varying(rows: Table) -> int:
+def _varying(rows: NDArray[np.int64]) -> int:
     """Levels but the first that occur beside others in some data set, from rows (F, levels)."""
     beside = (rows > 0) & (rows < rows.sum(axis=1, keepdims=True))
     return int(beside.any(axis=0)[1:].sum())
@@ -320,13 +319,14 @@ def fit(
     def worth(fit: TabularFit | RegressionFit) -> float:
         return fit.loglik - float(np.array(fit.counts) @ each)
 
-    with_table = [how for how in hows if _has_table(table, family, how)]
-    fits += [fit_tabular(table, child, parents, how) for how in with_table]
-    tables = dict.fromkeys(with_table, counts_of(table, *family)) if with_table else {}
+    fits += [
+        fit_tabular(table, child, parents, how) for how in hows if _has_table(table, family, how)
+    ]
+    counts = counts_of(table, *family) if fits else None
     for how in hows:
-        best = max(map(worth, fits), default=-math.inf)
+        most = max(map(worth, fits), default=-math.inf)
         if _has_regression(table, family, how) and _may_beat(
-            table, family, how, each, tables, best
+            table, family, how, each, counts, most
         ):
             kinds = responses(table, child)
             fits += [fit_regression(table, child, parents, kind, how) for kind in kinds]
