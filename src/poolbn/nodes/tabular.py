@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from math import inf, isfinite, isinf
+from math import inf, isfinite, isinf, prod
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -286,8 +286,7 @@ def sizes_of(table: Data, child: str, parents: Sequence[str]) -> tuple[int, ...]
 
 def is_small(table: Data, child: str, parents: Sequence[str]) -> bool:
     """Whether a table of probabilities can be held in memory."""
-    sizes = sizes_of(table, child, parents)
-    return bool(len(table.levels) * np.prod(sizes, dtype=float) <= _LARGEST)
+    return len(table.levels) * prod(sizes_of(table, child, parents)) <= _LARGEST
 
 
 def counts_of(table: Data, child: str, parents: Sequence[str]) -> NDArray[np.int64]:

@@ -244,7 +244,8 @@ class RowNodes:
     def _promised(self, families: Sequence[Family], candidates: Flags) -> NeighbourScores:
         """By what columns of numbers gain, if levels of the child are taken for such columns too.
 
-        Where all are discrete, a table may gain what columns one by one do not: those are left NaN.
+        Where all are discrete, a table with two parents may gain what columns one by one do not:
+        those are left NaN.
         """
         columns = spans(self.data.categories)
         numbers = standardise(self.data.stats())
@@ -274,7 +275,8 @@ class RowNodes:
             for p in np.flatnonzero(more[m]).tolist():
                 charge = self.each[0] * len(columns[child]) * len(columns[p])
                 most = own[m] + whole[p] - charge
-                if most > own[m] or not self._table_is_better(child, (*parents, p), own[m]):
+                more_than_sum = bool(parents) and most <= own[m]
+                if not (more_than_sum and self._table_is_better(child, (*parents, p), own[m])):
                     found.values[m, p] = most
         return found
 
