@@ -83,7 +83,8 @@ ORDER = {
     "metrics": [],
     "assess": [
         "estimates", "patternmap", "residuals", "graphtest", "adjustment", "effectsizes",
-        "tidying", "resample", "folds", "comparison", "treatment",
+        "tidying", "resample", "folds", "comparison", "unitmeans",
+        "treatment",
     ],
     "posteriors": ["families", "chains", "averaging", "posterior"],
     "show": ["layout", "figures", "drawing", "style", "netplot", "rowplots"],

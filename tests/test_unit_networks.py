@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.stats import linregress
-from scipy.stats import t as student
 from typer.testing import CliRunner
 
 import poolbn as pb
@@ -237,8 +236,6 @@ def test_treatment_effects_are_those_of_the_model() -> None:
     table = pb.table(frame, group=GROUP, kinds={"arm": "discrete"})
     (term,) = pb.fit_node(table, "a", ["arm"]).terms("arm")
     assert found["effect"][0] == term.effect
-    assert found["p_value"][0] == pytest.approx(2 * student.sf(abs(term.effect / term.se), term.df))
-    assert found["mean"].isna().all()
 
 
 def test_effects_of_what_describes_units_are_those_of_units_means() -> None:

@@ -33,6 +33,7 @@ import numpy as np
 
 from poolbn.arguments import TEXT, check_arguments, names_of
 from poolbn.arrays import Flags, Floats, Integers
+from poolbn.assess.unitmeans import UnitRows, slopes
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.errors import DataError, Option, OptionError, check_interval
 from poolbn.graph.dag import Dag
@@ -112,16 +113,31 @@ class Mean(NamedTuple):
     p_value: float
 
 
+NOTHING = Mean(math.nan, math.nan, math.nan, math.nan)
 Score = Callable[[float], Scores]
 
 
-def mean_effect(rows: Rows, kind: str, interval: float) -> Mean:
+def mean_effect(
+    rows: Rows, kind: ColumnKind, interval: float, units: Integers | None = None
+) -> Mean:
     """The mean effect, with its interval and the p-value of no effect.
 
     A ratio without an end is infinite on the logarithmic scale; NaN is what the rows do not give.
+
+    Args:
+        rows: the rows.
+        kind: what the outcome holds.
+        interval: the probability of the interval.
+        units: with units inside data sets the number of each row's, (n,); see `unitmeans`.
     """
+    if units is not None:
+        of_units = UnitRows.of(rows.x, rows.y, rows.data_set, units, rows.F)
+        if of_units.paired:
+            told = slopes(of_units, kind)
+            return NOTHING if told is None else _straight(*told, interval)
+        rows = Rows(of_units.x, of_units.y, of_units.data_set, rows.F)
     if is_normal(kind):
-        return _linear(rows, interval)
+        return _straight(*_lines(rows), interval)
     score = score_of(rows, kind)
     far = _FAR / max(float(_range(rows).max(initial=0.0)), CONSTANT_TOLERANCE)
 
@@ -135,7 +151,7 @@ def mean_effect(rows: Rows, kind: str, interval: float) -> Mean:
         return value
 
     if not totals(score(0.0))[1] > 0:
-        return Mean(math.nan, math.nan, math.nan, math.nan)
+        return NOTHING
     value = _root(signed(0), 0.0, far)
     start = value if math.isfinite(value) else 0.0
     lower, upper = (_root(signed(side), start, far) for side in (-1, 1))
@@ -183,14 +199,13 @@ def _quantile(df: Floats, interval: float) -> float:
     return float(special.stdtrit(df, (1 + interval) / 2))
 
 
-def _linear(rows: Rows, interval: float) -> Mean:
-    """Scores fall in a straight line, and their variances do not depend on the effect."""
-    own, S, q, df = _lines(rows)
-    at_none, slope = _scores(own, q, df), float(S.sum())
+def _straight(u: Floats, S: Floats, q: Floats, df: Floats, interval: float) -> Mean:
+    """Scores u - S beta fall in a straight line, their variances do not depend on the effect."""
+    at_none, slope = _scores(u, q, df), float(S.sum())
     if slope <= 0:
-        return Mean(math.nan, math.nan, math.nan, math.nan)
-    u, variance, together = totals(at_none)
-    value = float(u) / slope
+        return NOTHING
+    sum_u, variance, together = totals(at_none)
+    value = float(sum_u) / slope
     half = _quantile(together, interval) * math.sqrt(variance) / slope if variance > 0 else math.nan
     return Mean(value, value - half, value + half, float(p_values(at_none)))
 
@@ -385,7 +400,8 @@ def treatment_effects(
         alone, as by a regression with a level for each data set, with its interval, the p-value of
         no mean effect in them, and Benjamini and Hochberg's for all rows. That p-value says nothing
         of other data sets: where effects vary around 0 it is small more often than in 5% of tables.
-        With units inside data sets there is no `mean`, and the p-value is that of `effect`.
+        With units inside data sets the mean is that of a regression with a level for each data set
+        and a random intercept for each unit.
         Then the rows that have both columns, and the effect in each data set, as far as it is
         known, shrunk towards the others.
 
@@ -423,23 +439,10 @@ def effects_in_tables(
         arc = Dag([treatment, outcome], [(treatment, outcome)])
         terms = effects_table(arc, fits, interval).drop(columns=_LEFT_OUT)
         ratio = (terms["scale"] != "difference").to_numpy()
-        if of.unit is None:
-            means = _means(of, treatment, outcome, ratio, interval)
-        else:
-            means = _of_population(terms, ratio)
+        means = _means(of, treatment, outcome, ratio, interval)
         found.append(_with(terms, "between_sd", {**means, "rows": of.n_rows}))
     made = pd.concat(found, ignore_index=True)
     return _with(made, "rows", {"p_adjusted": adjusted_p(made["p_value"].tolist())})
-
-
-def _of_population(terms: pd.DataFrame, ratio: Flags) -> dict[str, Floats]:
-    """With units inside data sets: no mean of these data sets, and the p-value of the effect."""
-    effect, se, df = (terms[name].to_numpy(dtype=np.float64) for name in ("effect", "se", "df"))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        size = np.abs(np.where(ratio, np.log(np.where(ratio, effect, 1.0)), effect)) / se
-    none = np.full(len(terms), np.nan)
-    p_value = 2 * special.stdtr(df, -size)
-    return {"mean": none, "mean_lower": none, "mean_upper": none, "p_value": p_value}
 
 
 def _with(table: pd.DataFrame, before: str, more: Mapping[str, object]) -> pd.DataFrame:
@@ -490,14 +493,16 @@ def _means(
     of: Data, treatment: str, outcome: str, ratio: Flags, interval: float
 ) -> dict[str, Floats]:
     """The mean of these data sets, its interval and p-value, (m,) each; see `mean_effect`."""
-    x, y = of.cases([treatment, outcome]).columns
+    cases = of.cases([treatment, outcome])
+    x, y = cases.columns
     data_set, F = np.repeat(np.arange(len(of.levels)), of.n), len(of.levels)
     kind, found = of.kind(outcome), []
     for cause, treated in _contrasts(of, treatment, x):
         for effect, happened in _contrasts(of, outcome, y):
             used = treated & happened
             rows = Rows(cause[used], effect[used], data_set[used], F)
-            found.append(mean_effect(rows, kind, interval))
+            units = None if cases.units is None else cases.units[used]
+            found.append(mean_effect(rows, kind, interval, units))
     value, lower, upper, p = np.array(found, dtype=np.float64).T
     with np.errstate(over="ignore"):  # an interval without an end
         told = [np.where(ratio, np.exp(each), each) for each in (value, lower, upper)]
