@@ -69,7 +69,7 @@ ORDER = {
     ],
     "inference": [
         "assembled", "drawing", "marginals", "locals", "gibbs", "conditioning", "posterior",
-        "engine", "linear", "parts", "general", "events",
+        "engine", "linear", "parts", "general", "units", "events",
     ],
     "network": [
         "presenting", "graphical", "questions", "interventions", "totals",

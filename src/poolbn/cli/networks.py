@@ -160,6 +160,12 @@ def predict(
     target: Annotated[
         list[str], typer.Option(metavar="A,B,...", help="The column, or columns, to predict.")
     ],
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE", help="Earlier rows of units inside data sets, whose levels they tell."
+        ),
+    ] = None,
     interval: Annotated[float, typer.Option(help="The probability of the interval.")] = 0.95,
     file: given.CsvFile,
     terminal: Terminal,
@@ -171,7 +177,7 @@ def predict(
     file.check()
     wanted = given.names(target) or []
     one = wanted[0] if len(wanted) == 1 else wanted
-    found = load(network).predict(data, one, interval=interval)
+    found = load(network).predict(data, one, history=history or None, interval=interval)
     if len(wanted) > 1:
         found.columns = found.columns.map(lambda parts: "_".join(filter(None, parts)))
     _rows_out(terminal, found, file)

@@ -17,7 +17,8 @@ from poolbn.errors import DataError, check_count, check_interval, check_option, 
 from poolbn.graph.dag import Dag
 from poolbn.inference.assembled import Joint, LinearNetwork, assemble
 from poolbn.inference.engine import Engine
-from poolbn.inference.general import engine_of
+from poolbn.inference.general import engine_of, general_network
+from poolbn.inference.units import KnownUnits, knowing
 from poolbn.later import pandas as pd
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
@@ -161,6 +162,12 @@ class Network(Presented, Graphical, Questions):
     def _engine_of(self, *, plugin: bool) -> Engine:
         own = (self.dag, self.fits, self.n, self.inputs, self.adapted)
         return engine_of(*own, plugin=plugin)
+
+    def _engine_knowing(self, plugin: bool, units: KnownUnits) -> Engine:
+        check_arguments(plugin=(plugin, FLAG))
+        certain = [level for level in self.levels if plugin and level not in self.adapted]
+        made = general_network(self.dag, self.fits, self.n, self.inputs, certain)
+        return knowing(made, self.fits, units)
 
     @cached_property
     def linear(self) -> LinearNetwork:

@@ -19,9 +19,18 @@ from poolbn.graph.dag import Dag
 from poolbn.inference.engine import Effort, Engine
 from poolbn.inference.events import Event, Probability, happens, probability
 from poolbn.inference.posterior import Posterior
+from poolbn.inference.units import KnownUnits
 from poolbn.later import pandas as pd
 from poolbn.nodes.localfit import LocalFit, level_columns
-from poolbn.tables.cells import Cells, NodeKinds, find_level, one_row, read_cells, read_evidence
+from poolbn.tables.cells import (
+    Cells,
+    NodeKinds,
+    find_level,
+    one_row,
+    read_cells,
+    read_evidence,
+    unit_names,
+)
 from poolbn.tables.kinds import is_normal
 from poolbn.tables.labels import plain, written
 
@@ -95,15 +104,25 @@ class Questions(ABC):
     def levels(self) -> tuple[Hashable, ...]:
         """The data sets."""
 
+    @property
+    @abstractmethod
+    def unit(self) -> str | None:
+        """The column that says which unit of its data set a row is of; None without units."""
+
     @abstractmethod
     def _engine(self, plugin: bool) -> Engine:
         """What finds answers, with estimates plugged in or uncertain."""
+
+    @abstractmethod
+    def _engine_knowing(self, plugin: bool, units: KnownUnits) -> Engine:
+        """The same with units inside data sets, of which there are earlier rows."""
 
     def predict(
         self,
         data: object,
         target: str | Sequence[str],
         *,
+        history: object = None,
         interval: float = 0.95,
         plugin: bool = False,
         method: Method = "auto",
@@ -122,10 +141,19 @@ class Questions(ABC):
         degrees of freedom `sd` is that of a normal distribution with the same middle 95%. A network
         in which a node is an exact combination of its parents takes estimates for certain.
 
+        With units inside data sets, rows are of units that are not known, unless `history` has
+        other rows of the same unit: then each node's level is that of the unit, shrunk towards its
+        data set's (best linear unbiased prediction, as lme4's `predict` has it; of discrete nodes
+        and counts the mean and variance of the level given these rows). What describes units is
+        predicted as without a history.
+
         Args:
             data: a table or file as for `pb.stats`, or one row as a dict or Series; columns that
                 are not nodes do not matter.
             target: a node, or several.
+            history: earlier rows of units, a table or file with the column of the data sets and
+                that of the units. A row tells of the nodes that it has with all their parents. Do
+                not give the rows that are to be predicted.
             interval: the probability of the interval, which leaves out equal tails.
             plugin: whether to take estimates for certain, as bnlearn does.
             method: "exact", or "lw" for likelihood weighting.
@@ -155,9 +183,8 @@ class Questions(ABC):
         at, cells = self._positions(target), self._read(data)
         evidence = cells.values.copy()
         evidence[:, at] = np.nan
-        found = self._engine(plugin).predictions(
-            evidence, cells.codes, at.tolist(), interval, effort
-        )
+        engine, codes = self._asked(history, data, cells, plugin)
+        found = engine.predictions(evidence, codes, at.tolist(), interval, effort)
         tables = {}
         for name, own in zip([self.dag.nodes[k] for k in at], found.columns, strict=True):
             levels = self.fits[name].categories
@@ -262,7 +289,7 @@ class Questions(ABC):
             return float(density.sum())
         return pd.Series(density, index=cells.index, name="loglik")
 
-    def impute(self, data: object, *, plugin: bool = False) -> pd.DataFrame:
+    def impute(self, data: object, *, history: object = None, plugin: bool = False) -> pd.DataFrame:
         """The table with missing cells of nodes filled by their expectation given the row.
 
         The group column stays as it is, and columns that the table lacks are not added.
@@ -271,6 +298,7 @@ class Questions(ABC):
             data: a pandas table or one row as a dict or Series, of which the result is a copy; or a
                 table or file as for `pb.stats`, of which the result has the group column and the
                 nodes.
+            history: other rows of the same units inside data sets, see `predict`.
             plugin: whether to take estimates for certain, as bnlearn does.
 
         Raises:
@@ -297,7 +325,8 @@ class Questions(ABC):
         wanted = np.isin(names, cells.columns) & missing.any(axis=0)
         rows = np.flatnonzero(missing[:, wanted].any(axis=1))
         at_all = np.flatnonzero(wanted).tolist()
-        filled = self._engine(plugin).filled(cells.values[rows], cells.codes[rows], at_all)
+        engine, codes = self._asked(history, data, cells, plugin)
+        filled = engine.filled(cells.values[rows], codes[rows], at_all)
         for i in at_all:
             name, here = names[i], missing[rows, i]
             at, new = rows[here], filled[here, i]
@@ -418,6 +447,48 @@ class Questions(ABC):
     def _read(self, data: object, *, by_group: bool = True) -> Cells:
         group = self.group if by_group else None
         return read_cells(data, self.dag.nodes, group, self.levels, self._kinds)
+
+    def _asked(
+        self, history: object, data: object, cells: Cells, plugin: bool
+    ) -> tuple[Engine, Integers]:
+        """What finds answers for rows, and the places of these among its data sets.
+
+        Units inside data sets of which there are earlier rows come after the data sets.
+        """
+        if history is None:
+            return self._engine(plugin), cells.codes
+        if self.unit is None:
+            raise DataError(
+                f"earlier rows are those of units inside {self.group!r}, and the network has no "
+                "units; learn with ",
+                Option("group", [self.group, "unit"]),
+            )
+        before = self._read(history)
+        told = self._keys("history", history, before, self.unit)
+        asked = self._keys("table", data, cells, self.unit)
+        both = set(asked)
+        keys = dict.fromkeys(key for key in told if key is not None and key in both)
+        known = {key: u for u, key in enumerate(keys)}
+        unit = np.array([known.get(key, -1) if key else -1 for key in told], dtype=np.int64)
+        rows = np.argsort(unit, kind="stable")[np.count_nonzero(unit < 0) :]
+        sets = np.array([code for code, _ in known], dtype=np.int64)
+        names = tuple(f"{self.levels[code]}/{name}" for code, name in known)
+        place = np.array([known.get(key, -1) if key else -1 for key in asked], dtype=np.int64)
+        units = KnownUnits(before.values[rows], unit[rows], sets, names)
+        codes = np.where(place < 0, cells.codes, len(self.levels) + place)
+        return self._engine_knowing(plugin, units), codes
+
+    def _keys(
+        self, what: str, source: object, cells: Cells, unit: str
+    ) -> list[tuple[int, str] | None]:
+        """Data set and unit of each row, None where one of them is missing."""
+        if len(cells.codes) and (cells.codes < 0).all():
+            raise DataError(
+                f"no row of the {what} says its data set: units are inside data sets, so give "
+                f"column {self.group!r} beside {unit!r}"
+            )
+        pairs = zip(cells.codes.tolist(), unit_names(source, unit, what), strict=True)
+        return [None if code < 0 or name is None else (code, name) for code, name in pairs]
 
     def _evidence(self, evidence: Mapping[str, Any]) -> tuple[Floats, int]:
         return read_evidence(evidence, self.dag.nodes, self.group, self.levels, self._kinds)

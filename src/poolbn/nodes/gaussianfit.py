@@ -38,7 +38,14 @@ from poolbn.nodes.localfit import (
     predictor,
     renamed,
 )
-from poolbn.nodes.predicting import GaussianPredictions, Predictive, Values, columns, design
+from poolbn.nodes.predicting import (
+    GaussianPredictions,
+    Predictive,
+    UnitEffects,
+    Values,
+    columns,
+    design,
+)
 from poolbn.nodes.predictive import predictive, uncertainty
 from poolbn.nodes.rsquared import Variances, of_sums
 from poolbn.nodes.terms import (
@@ -151,6 +158,25 @@ class GaussianFit(LinearFit):
         else:
             of = predictive(self)
         return GaussianPredictions(of, self.parents, self.given)
+
+    def unit_effects(self, rows: Observed, sets: Integers) -> UnitEffects | None:
+        """Best linear prediction: what residuals of m rows sum up to, times t / (1 + m t)."""
+        if self.unit_share is None or (self.unit_share == 1).all():
+            return None
+        share, m = self.unit_share[sets], np.diff(rows.offsets)
+        t = share / (1 - share)
+        per_row = t / (1 + m * t)
+        X = design(self.parents, self.given, rows.values, len(rows.x))
+        e = rows.x - np.einsum("ra,ra->r", X, self.coef[sets[rows.sets]])
+        sums = np.zeros((len(m), X.shape[1] + 1))
+        np.add.at(sums, rows.sets, np.column_stack([X, e]))
+        sums *= per_row[:, None]
+        return UnitEffects(
+            mean=sums[:, -1:],
+            cov=((1 - share) * per_row)[:, None, None],
+            before=share[:, None, None],
+            follows=sums[:, None, :-1],
+        )
 
     def data_set_draws(self, draws: int, rng: np.random.Generator) -> Self:
         """The parameters of the F data sets, `draws` times; as they are for 0 draws."""

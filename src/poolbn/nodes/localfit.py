@@ -18,7 +18,7 @@ from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of, spans
 from poolbn.nodes.drawing import Observed
-from poolbn.nodes.predicting import Predictions, Values
+from poolbn.nodes.predicting import Predictions, UnitEffects, Values
 from poolbn.nodes.rsquared import Variances
 from poolbn.nodes.terms import Equality, Intervals, Sums, Term
 from poolbn.tables.grouping import DATA_SET
@@ -355,6 +355,15 @@ class LocalFit(ABC):
     @abstractmethod
     def predictive(self, certain: NDArray[np.bool_]) -> Predictions:
         """The predictive distribution; some data sets have estimates for certain, (F,)."""
+
+    def unit_effects(self, rows: Observed, sets: Integers) -> UnitEffects | None:
+        """What rows say of the intercepts of their units; None for a node that has none.
+
+        Args:
+            rows: of U units inside data sets, which stand for the data sets there.
+            sets: the data set of each unit, (U,).
+        """
+        return None
 
     @abstractmethod
     def data_set_draws(self, draws: int, rng: np.random.Generator) -> Self:

@@ -94,6 +94,47 @@ def degrees(
         return np.asarray(1 / (1 / df + (1 - share) ** 2 / within_df + share**2 / between_df))
 
 
+@dataclass(frozen=True, eq=False)
+class UnitEffects:
+    """What rows of U units inside data sets say of these units' intercepts of a node.
+
+    Covariances of a node that is linear are over the variance of its rows.
+
+    Attributes:
+        mean: of the intercepts, at the coefficients of the data sets, (U, C).
+        cov: their covariances, (U, C, C).
+        before: those of units of which there are no rows, (U, C, C).
+        follows: by what the means fall where coefficients rise, (U, C, C q).
+    """
+
+    mean: Floats
+    cov: Floats
+    before: Floats
+    follows: Floats
+
+    def after(self, F: int) -> UnitEffects:
+        """With F data sets before the units, of which there is nothing to say."""
+        each = (self.mean, self.cov, self.before, self.follows)
+        return UnitEffects(*(np.pad(of, [(F, 0)] + [(0, 0)] * (of.ndim - 1)) for of in each))
+
+    def added_to(self, coef: Floats) -> Floats:
+        """Coefficients of data sets, (U, C, q), as those of the units."""
+        coef = coef.copy()
+        coef[:, :, 0] += self.mean
+        return coef
+
+    def seen(self, cov: Floats) -> Floats:
+        """Covariances of data sets' coefficients, (U, C q, C q), as those of the units.
+
+        An error of a coefficient makes the intercept that rows show wrong too: a row z of a unit
+        has errors (z - g)'(error) with g what the intercept's mean follows.
+        """
+        U, C, size = self.follows.shape
+        M = np.tile(np.eye(size), (U, 1, 1))
+        M[:, :: size // C] -= self.follows
+        return np.asarray(M @ cov @ np.swapaxes(M, 1, 2))
+
+
 class Predictions(ABC):
     """A node given its parents in F data sets, with what is uncertain of its parameters.
 
@@ -136,6 +177,10 @@ class Predictions(ABC):
     @abstractmethod
     def taking(self, sets: Integers) -> Self:
         """The same of some of the data sets."""
+
+    def of_units(self, sets: Integers, known: UnitEffects | None) -> Self:
+        """The same of units in these data sets; `known` is what rows say of their intercepts."""
+        return self.taking(sets)
 
     def script(self, to: Floats) -> dict[str, Any]:
         """What the script of a page has of it, under the script's names; arrays (F, ...).
@@ -192,6 +237,21 @@ class GaussianPredictions(Predictions):
         names = "coef", "cov", "between", "scale2", "df", "within_df"
         own = {name: getattr(self.linear, name)[sets] for name in names}
         return replace(self, linear=replace(self.linear, **own))
+
+    def of_units(self, sets: Integers, known: UnitEffects | None) -> Self:
+        """Rows of a unit have the variance inside units, and what is uncertain of the unit."""
+        made = self.taking(sets)
+        if known is None:
+            return made
+        of = made.linear
+        own = replace(
+            of,
+            coef=known.added_to(of.coef[:, None])[:, 0],
+            cov=known.seen(of.cov),
+            between=known.seen(of.between),
+            scale2=of.scale2 * (1.0 - (known.before - known.cov)[:, 0, 0]),
+        )
+        return replace(self, linear=own)
 
     def script(self, to: Floats) -> dict[str, Any]:
         """See `Predictions`."""
@@ -336,6 +396,19 @@ class RegressionPredictions(Predictions):
     def taking(self, sets: Integers) -> Self:
         """The same of some of the data sets."""
         return replace(self, coef=self.coef[sets], cov=self.cov[sets])
+
+    def of_units(self, sets: Integers, known: UnitEffects | None) -> Self:
+        """Covariances of intercepts between units become what rows leave uncertain of them."""
+        made = self.taking(sets)
+        if known is None:
+            return made
+        U, C, size = known.follows.shape
+        each = (U, C, size // C, C, size // C)
+        cov = made.cov.copy()
+        cov.reshape(each)[:, :, 0, :, 0] -= known.before
+        cov = known.seen(cov)
+        cov.reshape(each)[:, :, 0, :, 0] += known.cov
+        return replace(made, coef=known.added_to(made.coef), cov=cov)
 
     def script(self, to: Floats) -> dict[str, Any]:
         """See `Predictions`."""

@@ -38,10 +38,17 @@ from poolbn.nodes.logfit import (
     regression_effects,
 )
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.predicting import COUNT, RegressionPredictions, Values, columns, design
+from poolbn.nodes.predicting import (
+    COUNT,
+    RegressionPredictions,
+    UnitEffects,
+    Values,
+    columns,
+    design,
+)
 from poolbn.nodes.rowscores import Fitted, scores
 from poolbn.nodes.rsquared import Variances, of_rows
-from poolbn.nodes.unitmodes import Rows
+from poolbn.nodes.unitmodes import Rows, known
 from poolbn.tables.kinds import ColumnKind, has_levels
 from poolbn.wording import DATA_SET, figure, noun_of
 
@@ -241,6 +248,28 @@ class RegressionFit(LogFit):
             cov.reshape(F, C, q, C, q)[:, :, 0, :, 0] += between
         K = len(self.categories) or COUNT
         return RegressionPredictions(self.coef, cov, self.parents, self.given, K, self.dispersion)
+
+    def unit_effects(self, rows: Observed, sets: Integers) -> UnitEffects | None:
+        """Means and covariances of intercepts given rows, at the coefficients of data sets."""
+        if self.unit_sd is None:
+            return None
+        X = design(self.parents, self.given, rows.values, len(rows.x))
+        (_, C, q), U = self.coef.shape, len(sets)
+        before = (self.unit_sd[sets] ** 2)[:, None, None] * self._correlation
+        found = UnitEffects(np.zeros((U, C)), before.copy(), before, np.zeros((U, C, C * q)))
+        seen = np.flatnonzero((np.diff(rows.offsets) > 0) & (self.unit_sd[sets] > 0))
+        some = np.isin(rows.sets, seen)
+        if not some.any():
+            return found
+        unit = np.searchsorted(seen, rows.sets[some])
+        ends = np.searchsorted(unit, np.arange(len(seen) + 1))
+        y = rows.x[some].astype(np.int64)
+        own = Design(X[some], y, np.ones(len(y)), ends, unit)
+        of = Rows(own, self.response, self.dispersion, self.unit_sd[sets[seen]])
+        modes, found.mean[seen], found.cov[seen] = known(of, self.coef[sets[seen]])
+        follows = np.einsum("uab,ubck->uack", modes.Q, modes.summed(X[some]))
+        found.follows[seen] = follows.reshape(len(seen), C, C * q)
+        return found
 
     def data_set_draws(self, draws: int, rng: np.random.Generator) -> Self:
         """The parameters of the F data sets, `draws` times; as they are for 0 draws."""

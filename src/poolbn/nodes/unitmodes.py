@@ -127,24 +127,53 @@ def over_laplace(rows: Rows, coef: Floats) -> float:
         >>> round(over_laplace(rows, np.zeros((1, 1, 1))), 3)
         0.122
     """
-    design, S = rows.design, rows.response.S
     modes = UnitModes.of(rows, coef)
+    terms, _ = _around(rows, coef, modes)
+    top = terms.max(axis=1)
+    logs = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
+    return float((logs - modes.terms).sum())
+
+
+def known(rows: Rows, coef: Floats) -> tuple[UnitModes, Floats, Floats]:
+    """Modes of units, and means (U, C) and covariances (U, C, C) given their rows.
+
+    By the same points; with more linear predictors than `MOST` those of the Laplace approximation.
+
+    Examples:
+        >>> y = np.array([1, 1, 1, 0])
+        >>> design = Design(np.ones((4, 1)), y, np.ones(4), np.array([0, 4]), np.arange(4) // 3)
+        >>> rows = Rows(design, Response(levels=2), unit_sd=np.array([1.0]))
+        >>> known(rows, np.zeros((1, 1, 1)))[1].round(3).ravel()
+        array([ 0.906, -0.413])
+    """
+    modes = UnitModes.of(rows, coef)
+    if coef.shape[1] > MOST:
+        return modes, modes.w, modes.Q
+    terms, w = _around(rows, coef, modes)
+    weight = np.exp(terms - terms.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    mean = np.einsum("uk,uka->ua", weight, w)
+    away = w - mean[:, None]
+    return modes, mean, np.einsum("uk,uka,ukb->uab", weight, away, away)
+
+
+def _around(rows: Rows, coef: Floats, modes: UnitModes) -> tuple[Floats, Floats]:
+    """Gauss and Hermite's points around modes, (U, k, C), and the logs of their terms, (U, k)."""
+    design, S = rows.design, rows.response.S
     assert rows.unit_sd is not None
     sets = np.repeat(np.arange(len(coef)), np.diff(design.offsets))
     fixed = np.einsum("ma,mka->mk", design.X, coef[sets])
     inverse = np.linalg.inv(S / S[0, 0]) / rows.unit_sd[modes.data_set, None, None] ** 2
     root = np.linalg.cholesky(modes.Q)  # of the normal distribution around each mode
     points, weights = _points(S.shape[0])
-    terms = np.empty((len(modes.w), len(points)))
+    terms, at = np.empty((len(modes.w), len(points))), np.empty((len(modes.w), *points.shape))
     for k, z in enumerate(points):
-        w = modes.w + root @ z
+        w = at[:, k] = modes.w + root @ z
         seen = rows.derivatives(fixed + w[modes.of_row])[0]
         prior = 0.5 * np.einsum("ua,uab,ub->u", w, inverse, w)
         own = np.add.reduceat(design.weight * seen, modes.first)
         terms[:, k] = own - prior + 0.5 * float(z @ z) + math.log(weights[k])
-    top = terms.max(axis=1)
-    logs = top + np.log(np.exp(terms - top[:, None]).sum(axis=1))
-    return float((logs - modes.terms).sum())
+    return terms, at
 
 
 def _points(C: int) -> tuple[Floats, Floats]:

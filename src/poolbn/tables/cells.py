@@ -127,6 +127,23 @@ def read_cells(
     return Cells(names, values, codes, told, labelled)
 
 
+def unit_names(source: object, unit: str, what: str) -> list[str | None]:
+    """The unit of each row, None where it is missing; 1, 1.0 and "1" are the same."""
+    found: list[str | None] = []
+    for part in as_parts(one_row(source)):
+        if unit not in part.types:
+            raise DataError(
+                f"the {what} has no column {unit!r}{part.origin}, which says the units"
+                f"{nearest(unit, part.types)}"
+            )
+        if part.once:
+            raise DataError(f"the {what} can be read once only{part.origin}; give it as a table")
+        for piece in part.pieces(Wanted((), unit, _ROWS)):
+            names = [written(plain(label)) for label in piece.labels]
+            found += [names[k] if k >= 0 else None for k in piece.keys.tolist()]
+    return found
+
+
 def _check_nodes(part: Part, names: tuple[str, ...], group: str | None, kinds: NodeKinds) -> None:
     own = [name for name in names if name in part.types]
     if not own:
