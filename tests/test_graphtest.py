@@ -19,6 +19,7 @@ from poolbn.assess.graphtest import basis_set
 
 PSEM = Path(__file__).parent / "reference" / "psem"
 REFERENCE = json.loads((PSEM / "psem.json").read_text())
+SHIPLEY = json.loads((PSEM / "shipley.json").read_text())
 TRIAL = pb.datasets.opt()[["clinic", "age", "bmi", "gestation_days", "birthweight_g"]].dropna()
 
 
@@ -81,6 +82,52 @@ def test_piecewise_sem_has_the_same_claims_of_random_intercepts() -> None:
     # The reference integrates by Laplace's approximation.
     assert own.marginal == pytest.approx(row["Marginal"], abs=0.0101)
     assert own.conditional == pytest.approx(row["Conditional"], abs=0.0101)
+
+
+@pytest.mark.filterwarnings("ignore::poolbn.DataWarning")
+def test_walds_z_is_that_of_piecewise_sem_and_glmer() -> None:
+    """Shipley's trees in sites; C is 11.53 there, where glmer stops early in one claim.
+
+    piecewiseSEM's z allow for uncertain variances (Hessian), ours do not: `psem/shipley.R` has
+    glmer's without.
+    """
+    rows = pd.read_csv(PSEM / "shipley.csv.gz").astype({"Live": str})
+    pooling = pb.Partial(random="intercept")
+    graph = "lat -> DD -> Date -> Growth -> Live"
+    net = pb.fit(graph, rows, group=["site", "tree"], pooling=pooling)
+    found, wanted = net.test_graph(test="wald"), claimed("shipley")
+    assert {frozenset((row.x, row.y)) for row in found.claims.itertuples()} == set(wanted)
+    glmer = {case["column"]: case for case in SHIPLEY["claims"]}
+    C = 0.0
+    for row in found.claims.itertuples():
+        own = wanted[frozenset((row.x, row.y))]
+        assert row.test == "wald"
+        p = own["P.Value"]
+        if row.y == "Live" and row.x != "Date":
+            assert row.statistic == pytest.approx(glmer[row.x]["z"], abs=0.002)
+            assert row.p_value == pytest.approx(p, abs=0.03)
+        elif row.x == "Date":  # -1.56 where glmer stops
+            p = row.p_value
+            assert -1.56 < row.statistic < -1.3
+        else:
+            assert row.p_value == pytest.approx(p, abs=0.02)
+        C -= 2 * math.log(p)
+    assert found.fisher_c.df == 12
+    assert found.fisher_c.statistic == pytest.approx(C, abs=0.3)
+    fit = pb.fit_node(
+        pb.table(rows, group=["site", "tree"]), "Live", ["Date", "DD", "Growth"], pooling=pooling
+    )
+    assert fit.loglik > glmer["Date"]["logLik"] + 0.05
+
+
+def test_walds_z_of_one_grouping_is_that_of_piecewise_sem() -> None:
+    found, wanted = one_group().test_graph(test="wald"), claimed("one_group")
+    for row in found.claims.itertuples():
+        if row.y == "y":
+            own = wanted[frozenset((row.x, row.y))]
+            assert row.df == math.inf
+            assert row.statistic == pytest.approx(own["Crit.Value"], abs=0.04)
+    assert found.fisher_c.statistic == pytest.approx(10.664, abs=0.1)
 
 
 def test_piecewise_sem_has_the_same_r2_by_reml() -> None:
@@ -208,8 +255,8 @@ def test_mixed_networks_are_tested_with_their_rows() -> None:
     with pytest.raises(pb.DataError, match=r"give them: net.test_graph\(pb.table\(data, group='c"):
         learned.test_graph()
     assert learned.test_graph(rows).fisher_c.df > 0
-    with pytest.raises(pb.OptionError, match="test='wald' is not an option"):
-        net.test_graph(test="wald")
+    with pytest.raises(pb.OptionError, match="test='score' is not an option"):
+        net.test_graph(test="score")
 
 
 @pytest.mark.filterwarnings("ignore::poolbn.DataWarning")

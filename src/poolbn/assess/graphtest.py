@@ -39,7 +39,8 @@ from poolbn.wording import counted, figure, noun_of, visible
 if TYPE_CHECKING:
     import pandas as pd
 
-ClaimTest = Literal["auto", "combined", "t", "f", "lr", "coef"]
+ClaimTest = Literal["auto", "combined", "t", "f", "lr", "coef", "wald"]
+_COEFFICIENTS = ("coef", "wald")  # tests of a coefficient in one model
 LEVEL = 0.05  # of claims that fail, after Holm's adjustment
 _SHOWN = 8  # claims that a printed test lists
 
@@ -51,7 +52,7 @@ class Claim(NamedTuple):
         x: the column that comes first in an order of the graph.
         y: the other one.
         given: the parents of both.
-        test: "combined", "t", "f", "lr", as `pb.ci_test` has them, or "coef".
+        test: "combined", "t", "f", "lr", as `pb.ci_test` has them, or "coef" or "wald".
         statistic: its value; NaN where nothing can be tested.
         df: its degrees of freedom.
         p_value: of the test.
@@ -385,7 +386,7 @@ class Asked:
         test = self.test
         if test == "auto" and isinstance(model, Partial) and model.random == "intercept":
             test = "coef"
-        if test != "coef":
+        if test not in _COEFFICIENTS:
             name = chosen_test(self.data.select([x, y, *given]), model, test)
             at = {column: k for k, column in enumerate(self.data.names)}
             tests = self._tests(model, name)
@@ -411,6 +412,9 @@ class Asked:
     def _coefficient(self, x: str, y: str, given: tuple[str, ...]) -> Claim:
         """By the coefficients of x in the model of y: Wald's t of a linear one, else the LR.
 
+        If "wald" is asked for, it is Wald's z of one coefficient of a regression of levels or
+        counts, with variances between data sets and units taken for known.
+
         Slopes do not vary: a coefficient of a column that is constant in data sets could not.
         """
         from scipy.stats import chi2, t
@@ -422,13 +426,14 @@ class Asked:
         more = fit_node(self.data, y, sorted((*given, x)), pooling=model)
         nothing = Claim(x, y, given, "coef", math.nan, math.nan, math.nan)
         terms = list(more.terms(x)) if more.status.ok else []
-        if len(terms) == 1 and more.gaussian is not None:
+        name = "wald" if self.test == "wald" else "coef"
+        if len(terms) == 1 and (more.gaussian is not None or name == "wald"):
             (term,) = terms
             if not (term.se > 0 and math.isfinite(term.effect)):
                 return nothing
             value = term.effect / term.se
             p = 2 * float(t.sf(abs(value), term.df))
-            return Claim(x, y, given, "coef", value, term.df, p)
+            return Claim(x, y, given, name, value, term.df, p)
         less = fit_node(self.data, y, sorted(given), pooling=model)
         df = more.n_params - less.n_params
         if not terms or not less.status.ok or df <= 0 or less.model != more.model:

@@ -71,6 +71,8 @@ class Presented:
             test: "auto" is "combined" with partial pooling, "t" with complete and "f" without, as
                 for `pb.ci_test`; and "coef", the coefficient of one column in the model of the
                 other, where only intercepts vary, or where a test by data sets has nothing to test.
+                Its test is Wald's t in linear models, and the likelihood ratio in those of levels
+                and counts; with "wald", as in piecewiseSEM, it is Wald's z there.
 
         Returns:
             A `pb.GraphTest`.
