@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -195,3 +197,82 @@ def test_it_needs_statistics() -> None:
     pd.testing.assert_frame_equal(again, net.within_between())
     narrow, wide = (net.within_between(interval=level).iloc[0] for level in (0.5, 0.99))
     assert wide["within_lower"] < narrow["within_lower"]
+
+
+# Units inside data sets
+
+
+def pupils(
+    seed: int, F: int = 5, units: int = 8, rows: int | None = 4, contextual: float = 0.0
+) -> pd.DataFrame:
+    """Pupils in schools, tested several times; x between pupils has another effect."""
+    rng = np.random.default_rng(seed)
+    size = np.full(F * units, rows) if rows else rng.integers(1, 7, F * units)
+    pupil = np.repeat(np.arange(F * units), size)
+    school, n = pupil // units, len(pupil)
+    own = rng.normal(size=F * units) + rng.normal(size=F)[np.arange(F * units) // units]
+    x = own[pupil] + rng.normal(size=n)
+    y = x + contextual * own[pupil] + rng.normal(size=F * units)[pupil] + rng.normal(size=n)
+    y += rng.normal(size=F)[school]
+    sex = rng.integers(0, 2, F * units)[pupil] + 0.5 * own[pupil]
+    return pd.DataFrame({"school": school, "pupil": pupil, "x": x, "sex": sex, "y": y})
+
+
+def of_pupils(frame: pd.DataFrame, pooling: object = "complete") -> pd.DataFrame:
+    net = pb.fit([("x", "y"), ("sex", "y")], frame, group=["school", "pupil"], pooling=pooling)
+    found = net.within_between()
+    assert found["groups"].tolist() == ["pupil", "pupil", "school", "school"]
+    return found[found["groups"] == "pupil"].set_index("parent")
+
+
+@pytest.mark.parametrize("pooling", ["complete", pb.Partial(random="intercept")])
+@pytest.mark.parametrize("rows", [4, None])
+def test_effects_within_units_and_between_them_are_those_of_mundlaks_regression(
+    pooling: object, rows: int | None
+) -> None:
+    """Least squares with a level for each pupil; and of pupils' means, with levels of schools."""
+    frame = pupils(1, rows=rows, contextual=1.0)
+    found = of_pupils(frame, pooling)
+    levels = pd.get_dummies(frame["pupil"]).to_numpy(float)
+    Z = np.column_stack([frame["x"], levels])
+    coef, se = least_squares(Z, frame["y"].to_numpy())
+    assert found.loc["x", ["within", "within_se"]].tolist() == pytest.approx([coef[0], se[0]])
+    assert np.isnan(found.loc["sex", ["within", "difference"]].astype(float)).all()
+    inner, df = (coef[0], se[0]), len(frame) - Z.shape[1]
+    half = t.ppf(0.975, df) * se[0]
+    assert found.loc["x", "within_upper"] == pytest.approx(coef[0] + half)
+
+    net = pb.fit([("x", "y"), ("sex", "y")], frame, group=["school", "pupil"], pooling=pooling)
+    share = net["y"].unit_share[0]
+    means = frame.groupby("pupil").mean()
+    m = frame.groupby("pupil").size().to_numpy()
+    weight = np.sqrt(m / (1 + m * share / (1 - share)))[:, None]
+    schools = pd.get_dummies(means["school"]).to_numpy(float)
+    Z = weight * np.column_stack([means[["x", "sex"]], schools])
+    coef, se = least_squares(Z, weight[:, 0] * means["y"].to_numpy())
+    assert found["between"].tolist() == pytest.approx(coef[:2].tolist(), rel=1e-6)
+    assert found["between_se"].tolist() == pytest.approx(se[:2].tolist(), rel=1e-6)
+    half = t.ppf(0.975, len(Z) - Z.shape[1]) * se[0]
+    assert found.loc["x", "between_lower"] == pytest.approx(coef[0] - half)
+    both = inner[1] ** 2 + se[0] ** 2
+    df = both**2 / (inner[1] ** 4 / df + se[0] ** 4 / (len(Z) - Z.shape[1]))
+    size = abs(coef[0] - inner[0]) / np.sqrt(both)
+    assert found.loc["x", "p_value"] == pytest.approx(2 * t.sf(size, df), rel=1e-5)
+
+
+def test_equal_effects_within_units_and_between_them_are_rarely_told_apart() -> None:
+    """Size of the test, with slopes that could vary; 100 tables."""
+    p = np.array(
+        [of_pupils(pupils(seed, rows=None), "partial")["p_value"]["x"] for seed in range(100)]
+    )
+    low, high = binom.ppf([1e-3, 1 - 1e-3], 100, 0.05)
+    assert low <= (p < 0.05).sum() <= high
+
+
+def test_reports_have_both_levels(tmp_path: Path) -> None:
+    frame = pupils(2)
+    net = pb.learn(frame, group=["school", "pupil"], constraints={"required": [("x", "y")]})
+    net.report(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "Within pupils and between them" in text
+    assert "Within schools and between them" in text

@@ -79,6 +79,8 @@ class StandardisedStats:
     log_determinant: Floats | None = None
     n_units: Floats | None = None
     above_rows: Flags | None = None
+    # then the scatter of rows around the means of their units, (F, N, N)
+    inside_units: Floats | None = None
 
     @cached_property
     def deviations(self) -> StandardisedStats:
@@ -133,6 +135,7 @@ class StandardisedStats:
             units=None, ratio=ratio, weight=weight, log_determinant=log_determinant,
             n_units=of.in_data_sets(F).astype(np.float64),
             above_rows=self._unit_level | self.group_level,
+            inside_units=self.scatter - _in_sets(of, of.squares / m[:, None, None], F),
         )  # fmt: skip
         for name in ("order", "constant", "group_level", "mostly_constant"):  # facts of the rows
             vars(made)[name] = getattr(self, name)

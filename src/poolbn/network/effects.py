@@ -101,12 +101,16 @@ def within_between_table(
     """A row for each column of a parent of a continuous node."""
     _check_several(dag, fits, data)
     rows: list[tuple[Any, ...]] = []
-    each = {node: fits[node].within_between(data, interval) for node in dag.nodes}
-    for parent, child in dag.arcs:
-        if (numbers := each[child]) is not None:
-            columns = fits[child].columns_of(parent)
-            rows += [(parent, level, child, *numbers[k]) for k, _, level in columns]
-    table = pd.DataFrame(rows, columns=["parent", "level", "child", *NUMBERS])
+    group = fits[dag.nodes[0]].group
+    unit = next((fit.unit for fit in fits.values() if fit.unit is not None), None)
+    for groups in (group,) if unit is None else (unit, group):
+        inner = groups == unit
+        each = {node: fits[node].within_between(data, interval, units=inner) for node in dag.nodes}
+        for parent, child in dag.arcs:
+            if (numbers := each[child]) is not None:
+                columns = fits[child].columns_of(parent)
+                rows += [(parent, level, child, groups, *numbers[k]) for k, _, level in columns]
+    table = pd.DataFrame(rows, columns=["parent", "level", "child", "groups", *NUMBERS])
     return table.assign(p_adjusted=adjusted_p(table["p_value"].tolist()))
 
 

@@ -279,6 +279,9 @@ class Network(Presented, Graphical, Questions):
         `within`, one with the same mean in all of them no `between`. `difference` is between minus
         within, with a t test; `p_adjusted` is Benjamini and Hochberg's. If they differ, `within` is
         what to trust.
+        With units inside data sets there are rows for these first, whose `within` is the effect
+        inside units, and whose `between` is that between the means of units of the same data set;
+        `groups` says which means are compared.
         There are rows for the arcs to continuous nodes; a discrete parent has one for each `level`
         but the first, whose shares are its means.
 

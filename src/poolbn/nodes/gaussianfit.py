@@ -57,7 +57,7 @@ from poolbn.nodes.terms import (
     Term,
     beyond_errors,
 )
-from poolbn.nodes.withinbetween import NUMBERS, within_between
+from poolbn.nodes.withinbetween import NUMBERS, within_between, within_between_units
 from poolbn.wording import figure
 
 if TYPE_CHECKING:
@@ -351,14 +351,17 @@ class GaussianFit(LinearFit):
         between = float(stats.n @ (self.sigma2 * self.unit_share) / stats.n.sum())
         return found._replace(units=between, left=found.left - between)
 
-    def within_between(self, data: Data | None = None, interval: float = 0.95) -> Floats | None:
+    def within_between(
+        self, data: Data | None = None, interval: float = 0.95, *, units: bool = False
+    ) -> Floats | None:
         """Effects of the columns within data sets and between their means."""
         x = None if self.is_given or not self.parents else self._sums_of(data, "within_between")
-        if x is None:
+        if x is None or (units and x.inside is None):
             return np.full((len(self.columns), len(NUMBERS)), math.nan)
         one = self.fixed is not None and self.random_cov is None
         one = one or getattr(self.pooling, "random", "") == "intercept"
-        return within_between(x, self.within, interval, one_slope=one)
+        compare = within_between_units if units else within_between
+        return compare(x, self.within, interval, one_slope=one)
 
     def _sums_of(self, data: Data | None, method: str) -> Sums | None:
         """Sufficient statistics of the family; None for a node of one value in each data set."""

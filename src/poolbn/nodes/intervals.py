@@ -277,6 +277,7 @@ def family_sums(data: StandardisedStats, family: Family, varies: NDArray[np.bool
         data.weights,
         data.n_units,
         None if data.above_rows is None else np.append(True, data.above_rows[list(parents)]),
+        None if data.inside_units is None else data.inside_units[:, columns[:, None], columns],
     )
 
 

@@ -282,7 +282,9 @@ class LocalFit(ABC):
             {'(residual variance)': 0.0, 'age': 0.385}
         """
 
-    def within_between(self, data: Data | None = None, interval: float = 0.95) -> Floats | None:
+    def within_between(
+        self, data: Data | None = None, interval: float = 0.95, *, units: bool = False
+    ) -> Floats | None:
         """Effects of the columns within data sets and between their means, see `withinbetween`.
 
         None where the node has no such effects, as it is not continuous.
@@ -290,6 +292,7 @@ class LocalFit(ABC):
         Args:
             data: what the node was learned from; None for what the fit holds of it.
             interval: the probability of the intervals.
+            units: whether within units inside data sets and between their means.
 
         Examples:
             >>> import poolbn as pb

@@ -88,6 +88,7 @@ class Sums(NamedTuple):
         weight: what intercepts weigh, (F,): n, or less where rows of units are whitened.
         units: then how many there are, (F,); else None.
         above: then whether a coefficient's column varies in no unit, as the intercept's, (q,).
+        inside: then the scatter of rows around the means of their units, (F, q, q).
     """
 
     n: Floats
@@ -99,6 +100,7 @@ class Sums(NamedTuple):
     weight: Floats
     units: Floats | None = None
     above: NDArray[np.bool_] | None = None
+    inside: Floats | None = None
 
 
 class Intervals(NamedTuple):

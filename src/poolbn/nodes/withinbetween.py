@@ -21,6 +21,7 @@ NUMBERS = (
 )  # fmt: skip
 _HALVINGS = 40  # of the range of a variance
 _LEAST = 1e-6  # a squared cosine with directions that rows do not give
+_ROUNDED = 1e-10  # of a column's squares: rounding
 _SAME = 1e-9  # pooled standard deviations between means that are the same
 
 
@@ -41,8 +42,6 @@ def within_between(x: Sums, fit: LinearFit, interval: float, *, one_slope: bool)
         interval: the probability of the intervals.
         one_slope: whether its model has the same slopes in all data sets.
     """
-    from scipy.special import stdtr
-
     p = len(x.center) - 1
     own = own_estimates(x)
     variance = _residual_variances(own, x.n)
@@ -52,7 +51,44 @@ def within_between(x: Sums, fit: LinearFit, interval: float, *, one_slope: bool)
         variance = np.full(len(variance), np.average(variance, weights=x.n))
     inside = _common_slopes(x) if one_slope and np.ptp(variance) == 0 else _within(x, variance, fit)
     seen = between_variances(own.coef, own.cov * variance[:, None])[1:]
-    means = _between(x, variance, np.zeros(p) if one_slope else seen)
+    return _compared(
+        inside, _between(x, variance, np.zeros(p) if one_slope else seen), x, fit, interval
+    )
+
+
+def within_between_units(x: Sums, fit: LinearFit, interval: float, *, one_slope: bool) -> Floats:
+    """The same inside units, and between the means of units of a data set.
+
+    Rows around the means of their units tell of the first alone, and means, weighted by what they
+    are worth, of the second: what is left of whitened statistics. Both have residual variances of
+    their own, so that the second does not depend on a variance between units but by its weights.
+    """
+    assert x.inside is not None
+    assert x.units is not None
+    size = np.sqrt(np.einsum("jaa->a", x.scatter))
+    there = np.einsum("jaa->a", x.inside) > _ROUNDED * size**2  # else they describe units
+    inside = x.inside * np.outer(there, there)
+    above = x.scatter - inside
+    above *= np.outer(*[np.einsum("jaa->a", above) > _ROUNDED * size**2] * 2)
+    rows = x._replace(scatter=inside, n=x.n - x.units + 1)  # units have levels of their own
+    means = x._replace(scatter=above, n=x.units)
+    found = []
+    for of in (rows, means):
+        variance = _residual_variances(own_estimates(of), of.n)
+        if not (variance > 0).all():
+            return np.full((len(x.center) - 1, len(NUMBERS)), math.nan)
+        if np.ptp(fit.sigma2) == 0:  # one for all data sets
+            variance = np.full(len(variance), np.average(variance, weights=of.n))
+        equal = one_slope and np.ptp(variance) == 0
+        found.append(_common_slopes(of) if equal else _within(of, variance, fit))
+    return _compared(found[0], found[1], x, fit, interval)
+
+
+def _compared(inside: _Slopes, means: _Slopes, x: Sums, fit: LinearFit, interval: float) -> Floats:
+    """Numbers of slopes at two levels, and of their difference, (p, `NUMBERS`)."""
+    from scipy.special import stdtr
+
+    p = len(x.center) - 1
     ends = [t_interval(*slopes, interval) for slopes in (inside, means)]
     difference, squares = means.value - inside.value, [inside.se**2, means.se**2]
     # A slope that varies is in both: with weights c_j of the means sum c_j x_j = 1, and with

@@ -21,6 +21,7 @@ from poolbn.page.context import Context
 from poolbn.page.numbers import sd_range
 from poolbn.page.summary import is_warning, scale_of, standardised, three_digits
 from poolbn.show.figures import arrow, is_sure, number, p_value, pair_name, percent, term_name
+from poolbn.wording import DATA_SET, Noun, noun_of
 
 _MOST = 400  # rows of a table that grows with the square of the nodes
 _DIGITS = 3
@@ -102,7 +103,9 @@ def report_tables(of: Context) -> dict[str, ReportTable]:
     if of.tests:
         tables.append(_tests(of))
         if any(of.net.fits[size.child].gaussian for size in of.sizes):
-            tables.append(_within_between(of))
+            tables += [
+                _within_between(of, groups) for groups in (of.net.unit, of.net.group) if groups
+            ]
     if of.found is not None:
         tables += [_poolings(of, of.found), _errors(of, of.found)]
     if of.boot is not None:
@@ -355,15 +358,22 @@ def _tests(of: Context) -> ReportTable:
     return made("tests", "Tests for equality", help, rows, note)
 
 
-def _within_between(of: Context) -> ReportTable:
-    """A row for each arc to a continuous node: the effect in data sets, and between their means."""
+def _within_between(of: Context, groups: str) -> ReportTable:
+    """A row for each arc to a continuous node: the effect in groups, and between their means.
+
+    Groups are data sets, or units inside them.
+    """
+    inner = groups == of.net.unit
     sets = of.sets
+    if inner:
+        sets = named if (named := noun_of(groups)) != DATA_SET else Noun("unit", "units")
     help = {
-        "arc": f"choose it to see its effect in each {sets.one}",
+        "arc": f"choose it to see its effect in each {of.sets.one}",
         "level": "of the first variable, in place of its first one",
         "within": f"effect inside {sets.many}",
         "95% interval": f"of the effect inside {sets.many}",
-        "between": f"effect between the means of {sets.many}",
+        "between": f"effect between the means of {sets.many}"
+        + f" of the same {of.sets.one}" * inner,
         "difference": "between minus within",
         "p-value": "small if the two differ by more than chance makes",
         "adjusted": "for the number of arcs (Benjamini and Hochberg)",
@@ -380,13 +390,15 @@ def _within_between(of: Context) -> ReportTable:
             p_cell(row["p_adjusted"]),
         )
         for row in of.net.within_between(of.stats).to_dict("records")
-        if (arc := (row["parent"], row["child"]))[1] not in of.disclosed.grouped
+        if row["groups"] == groups
+        and (arc := (row["parent"], row["child"]))[1] not in of.disclosed.grouped
     ]
     note = (
         f"If the two differ, a parent goes with the level of {sets.many} for reasons of its own, "
         f"and the effect within {sets.many} is the one to trust."
     )
-    return made("within", f"Within {sets.many} and between them", help, rows, note)
+    key = "within_units" if inner else "within"
+    return made(key, f"Within {sets.many} and between them", help, rows, note)
 
 
 def _data(of: Context) -> ReportTable:
