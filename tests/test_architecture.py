@@ -46,7 +46,7 @@ ORDER = {
     "moments": [
         "facts", "sums", "units", "indicators", "patterns", "em", "statsfile", "cases",
         "groupstats", "patternstats", "data", "cellstats", "reading", "table", "standardised",
-        "checks", "looking",
+        "checks", "between", "looking",
     ],
     "graph": ["pairs", "equivalence", "grammars", "formats", "separation", "dag", "constraints"],
     "nodes": [

@@ -264,6 +264,7 @@ def calls(folder: Path) -> list[Call]:
         Call("Network.heterogeneity", {"stats": stats()}, one),
         Call("Network.variances", {"stats": stats()}, one),
         Call("Network.within_between", {"stats": stats(), "interval": 0.9}, one),
+        Call("Network.mean_correlations", {"stats": stats()}, one),
         Call("Network.impute", {"data": rows(), "plugin": False}, one),
         Call("Network.loglik", {"data": rows(), "rows": False, "plugin": False}, one),
         Call("Network.posterior", {"evidence": {"x": 1.0}, "target": "y", "plugin": False}, one),

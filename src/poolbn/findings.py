@@ -43,6 +43,7 @@ class FindingKind(Enum):
     LINKS = "links not followed"
     ENCODING = "text that is not UTF-8"
     NEEDS_ROWS = "arcs that need rows"
+    CORRELATED_MEANS = "correlated means of data sets"
 
 
 @dataclass(frozen=True)

@@ -287,14 +287,14 @@ def _every(stats: Data) -> list[Finding]:
     numbers = [name for name in stats.names if is_normal(stats.kind(name))]
     sites = of_sites(stats)
     if numbers:
-        found = _found(stats, _numbers(stats, numbers), sites)
+        found = _found(stats, completed_sums(stats, numbers), sites)
     else:
         found = _known(_describing(stats, sites))
     return [*found, *_known(derived(stats, sites), rare(stats), _needs_rows(stats, numbers))]
 
 
-def _numbers(stats: Data, names: Sequence[str]) -> GroupStats:
-    """The statistics of continuous columns."""
+def completed_sums(stats: Data, names: Sequence[str]) -> GroupStats:
+    """The statistics of some columns, completed by EM where cells are missing."""
     if not has_gaps(stats):
         return stats.stats(names)
     patterns = gaps_of(stats.select(names))

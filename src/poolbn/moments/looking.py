@@ -17,6 +17,7 @@ import numpy as np
 from poolbn.arrays import Floats, Integers
 from poolbn.errors import DataError, Option, OptionError, left_out
 from poolbn.findings import DataWarning, Finding, FindingKind
+from poolbn.moments.between import MeansCorrelation, correlated, mean_correlations
 from poolbn.moments.checks import check
 from poolbn.moments.data import Data
 from poolbn.moments.reading import check_reading
@@ -231,9 +232,12 @@ class Look:
         nodes: the kind of each column that would be learned from.
         options: how `pb.learn` could read the table.
         fixes: what to correct in the table first, or to leave out.
-        findings: what is odd about the rest, as `pb.check` finds it.
+        findings: what is odd about the rest, as `pb.check` finds it; last, whether means of data
+            sets are correlated.
         unit: the column that says which unit of its data set a row is of, where `group` names one,
             or where one column looks like ids with several rows each.
+        mean_correlations: how means of each two columns go together over data sets, without the
+            noise of means, the surest first; see `Network.mean_correlations`.
 
     Examples:
         >>> import poolbn as pb
@@ -254,6 +258,7 @@ class Look:
     fixes: tuple[DataError, ...]
     findings: tuple[Finding, ...]
     unit: str | None = None
+    mean_correlations: tuple[MeansCorrelation, ...] = ()
 
     def table(self) -> pd.DataFrame:
         """What each column holds: a row for each.
@@ -463,11 +468,15 @@ def look(
         likely = tuple(likely_groups(parts[0])) if alone else ()
     early = {str(w.message): w.message.finding for w in told if isinstance(w.message, DataWarning)}
     rows, nodes = 0, {}
+    together: tuple[MeansCorrelation, ...] = ()
     if made is not None:
         rows, nodes = made.n_rows, dict(zip(made.names, made.kinds, strict=True))
+        together = mean_correlations(made)
+        if (told_of := correlated(together, made.group)) is not None:
+            findings = (*findings, told_of)
     return Look(
         _files(source), outer, seen.levels, seen.n, seen.columns, likely, rows, nodes, options,
-        fixes, (*early.values(), *findings), unit,
+        fixes, (*early.values(), *findings), unit, together,
     )  # fmt: skip
 
 

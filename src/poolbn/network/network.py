@@ -20,6 +20,7 @@ from poolbn.inference.engine import Engine
 from poolbn.inference.general import engine_of, general_network
 from poolbn.inference.units import KnownUnits, knowing
 from poolbn.later import pandas as pd
+from poolbn.moments.between import MeansCorrelation, mean_correlations
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
@@ -304,6 +305,38 @@ class Network(Presented, Graphical, Questions):
         """
         check_interval(interval)
         return within_between_table(self.dag, self.fits, checked_data(self, stats), interval)
+
+    def mean_correlations(self, stats: Data | None = None) -> pd.DataFrame:
+        """How the means of each two columns go together over data sets, the surest first.
+
+        "A good site is good at everything": if levels of data sets go together beyond what arcs
+        bring, scores that take them for independent find wrong arcs; `score="bic-w"`, the default,
+        does not. The noise that means of few rows have is taken out, and so is what it brings where
+        columns are correlated within data sets. A discrete column has a row for each level but the
+        first, whose shares are its means. Columns whose means differ by no more than noise have no
+        rows, and with fewer than three data sets there are none. The test of a correlation of 0
+        takes the levels of data sets for normal; `p_adjusted` is Benjamini and Hochberg's, over all
+        rows.
+
+        Args:
+            stats: the statistics, or rows; by default those that the network was learned from,
+                which a loaded network does not have.
+
+        Raises:
+            DataError: there are no statistics, or they lack a column.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "birthweight_g"]].dropna()
+            >>> net = pb.learn(trial, group="clinic")
+            >>> net.mean_correlations()[["first", "second", "correlation", "p_value"]].round(2)
+              first         second  correlation  p_value
+            0   bmi  birthweight_g        -1.00     0.11
+            1   age  birthweight_g         0.89     0.38
+            2   age            bmi        -0.25     0.79
+        """
+        found = mean_correlations(self._learned_from(stats, "correlations of means"))
+        return pd.DataFrame(found, columns=list(MeansCorrelation._fields))
 
     def adapt(
         self,
@@ -817,15 +850,18 @@ class Network(Presented, Graphical, Questions):
             0  age    0.000      0.034     0.966
             1  bmi    0.023      0.069     0.908
         """
-        known = checked_data(self, stats)
-        if known is None:
-            known = self.fitted_to
+        return variances_table(self.fits, self._learned_from(stats, "variances"))
+
+    def _learned_from(self, given: Data | None, what: str) -> Data:
+        """What was given, or else what the network holds of what it was learned from."""
+        known = checked_data(self, given)
+        known = self.fitted_to if known is None else known
         if known is None:
             raise DataError(
-                "variances need what the network was learned from, and it holds none; give the "
+                f"{what} need what the network was learned from, and it holds none; give the "
                 "rows, pb.table(data, group=...), or statistics of them, pb.stats(data, group=...)"
             )
-        return variances_table(self.fits, known)
+        return known
 
     def models(self) -> pd.DataFrame:
         """A row for each node: its parents, its model, how strength is shared, how the fit ended.

@@ -23,6 +23,7 @@ from poolbn.errors import ArgumentError, DataError
 from poolbn.graph.constraints import Constraints
 from poolbn.graph.pairs import Pair
 from poolbn.later import pandas as pd
+from poolbn.moments.between import MeansCorrelation, mean_correlations
 from poolbn.moments.data import Data, is_data
 from poolbn.moments.table import Table
 from poolbn.network.exporting import names_of_data_sets
@@ -224,6 +225,11 @@ class Context:
         found = equality_tests(self.net, self.stats)
         own = [node for node in self.disclosed.grouped if self.net.fits[node].gaussian]
         return {(parent, node): test for (parent, node), test in found.items() if node not in own}
+
+    @cached_property
+    def mean_correlations(self) -> tuple[MeansCorrelation, ...]:
+        """How levels of data sets go together, the surest first; none where that is not known."""
+        return () if self.stats is None else mean_correlations(self.stats)
 
     @cached_property
     def p_values(self) -> dict[Pair, float]:

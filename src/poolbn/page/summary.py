@@ -19,6 +19,7 @@ from poolbn.assess.estimates import Common, Estimates
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.findings import FindingKind
+from poolbn.moments.between import MeansCorrelation, pairs_in_words, sure
 from poolbn.moments.checks import check
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit, Status
@@ -29,14 +30,6 @@ from poolbn.wording import Noun, counted, listed
 
 _GROUPED = 8  # variables or arcs of which a report has less
 _TERMS = 6  # effects of an arc that have a sentence each
-SCORES = {
-    "bic": " (BIC)",
-    "bic-h": " (BIC-h)",
-    "aic": " (AIC)",
-    "loglik": " (log-likelihood)",
-    "bge": " (BGe)",
-    "gprior": " (log Bayes factor against no arcs)",
-}
 
 
 def p_words(p: float) -> str:
@@ -168,7 +161,7 @@ def in_interval(found: Estimates) -> str:
     return f"(95% interval {lower} to {upper})"
 
 
-# The whole: rows, and how it was made
+# The whole
 
 
 def resampled(boot: Bootstrap, sets: Noun) -> str:
@@ -214,55 +207,6 @@ def about_privacy(of: Context) -> str:
             f"all {sets.many} together have some of the levels: {arcs}."
         )
     return " ".join(said)
-
-
-def about_rows(of: Context) -> str:
-    """What to know about complete rows that are not those that the network was learned from."""
-    net, given = of.net, of.given
-    if net.stats is None and net.missing is not None:  # how many complete rows it knew is not kept
-        return ""
-    rows = {} if given is None else dict(zip(given.levels, given.n.tolist(), strict=True))
-    patterns = None if net.stats is None else net.stats.patterns
-    learned = net.n if patterns is None else patterns.known.n
-    other = [
-        f"{level} {_few_rows(rows.get(level, 0), of)} instead of {n:,}"
-        for level, n in zip(net.levels, learned.tolist(), strict=False)
-        if rows.get(level, 0) != n and (of.open or max(rows.get(level, 0), n) >= FEWEST)
-    ]
-    told = "The network was learned from other rows than those of this report: "
-    return f"{told}{listed(other)}." if other else ""
-
-
-def about_alone(of: Context) -> str:
-    """What estimates of data sets alone come from: complete rows, where cells were missing."""
-    whole, every = of.stats, int(of.net.n.sum())
-    if of.net.stats is not None or whole is None or whole.n_rows >= every:
-        return "no pooling: its own rows alone"
-    return f"no pooling: its own complete rows alone, in all {whole.n_rows:,} of {every:,} rows"
-
-
-def _few_rows(n: int, of: Context) -> str:
-    return f"{n:,}" if n >= FEWEST or of.open else f"fewer than {FEWEST}"
-
-
-def about_search(of: Context) -> list[tuple[str, str]]:
-    """How a network was made, as far as it tells."""
-    net, boot, found = of.net, of.boot, of.found
-    score = f"{net.score:,.4f}{SCORES.get(net.score_kind, '')}".replace("-", "−")
-    fits = counted(sum(move.fits for move in net.trace), "local fit")
-    moves = f"{counted(len(net.trace), 'move')}, {fits}"
-    lines = [
-        ("Group column", net.group),
-        ("Score", score if math.isfinite(net.score) else "–"),
-        ("Search", moves if net.trace else "none, or no move was better than the start"),
-    ]
-    if boot is not None:
-        replicates = counted(boot.replicates, "replicate")
-        lines.append(("Bootstrap", f"{replicates}, resampling {boot.unit}s"))
-    if found is not None:
-        folds = counted(len(found.rows), "fold")
-        lines.append(("Comparison", f"{', '.join(found.poolings)}; {folds}"))
-    return lines
 
 
 _LEAST = 0.05  # standardised effects and differences below are not worth naming
@@ -409,6 +353,17 @@ def _model(net: Network) -> set[str]:
     return {repr(fit.pooling) for fit in net.fits.values()}
 
 
+# Scores by which levels of data sets that vary are independent in each node.
+_INDEPENDENT = ("bic", "bic-h", "aic", "loglik")
+
+
+def ignored_correlations(of: Context) -> list[MeansCorrelation]:
+    """Of levels of data sets that go together, those that the network's score takes for chance."""
+    vary = any(isinstance(fit.pooling, Partial) for fit in of.net.fits.values())
+    known = vary and of.net.score_kind in _INDEPENDENT
+    return sure(of.mean_correlations) if known else []
+
+
 # In short
 
 
@@ -421,6 +376,7 @@ def in_short(of: Context) -> list[Point]:
         *_treated(of),
         _leading(of),
         *_differing(of),
+        *_together(of),
         *_unsure(of),
         *_advice(of),
         *_trouble(of),
@@ -510,6 +466,17 @@ def _differing(of: Context) -> list[Point]:
             "the population can stand for all."
         ]
     return [Point(sentence, "differences", "Differences") for sentence in said]
+
+
+def _together(of: Context) -> list[Point]:
+    """Whether arcs may stand for levels of data sets that go together."""
+    found, sets = ignored_correlations(of), of.sets
+    said = (
+        f"Means of {sets.many} are correlated ({pairs_in_words(found)}), and this network was "
+        f"learned by a score that takes what {sets.many} add to each variable for independent: "
+        "arcs may stand for that. Learn by the default score."
+    )
+    return [Point(said, "summary", "Means")] if found else []
 
 
 def _unsure(of: Context) -> list[Point]:
@@ -606,6 +573,7 @@ def summary(of: Context) -> list[Card]:
             bullets=True,
         ),
         Card(f"Most different between {of.sets.many}", _different(of), bullets=True),
+        Card(f"Means of {of.sets.many} that go together", _correlated(of)),
         Card("How sure the arcs are", _sure(of)),
         Card("The graph", () if of.graph_test is None else (of.graph_test.verdict,)),
         Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
@@ -750,6 +718,18 @@ def _different(of: Context) -> list[str]:
             f"{ends[1]} in {found.levels[high]}{which}{test}."
         )
     return said or [f"No effect differs much between {of.sets.many}."]
+
+
+def _correlated(of: Context) -> list[str]:
+    found, pairs = sure(of.mean_correlations), len(of.mean_correlations)
+    if not found:
+        return [f"None of {counted(pairs, 'correlation')} is beyond chance."] if pairs else []
+    are = "is" if len(found) == 1 else "are"
+    return [
+        f"{len(found)} of {counted(pairs, 'correlation')} {are} beyond chance: "
+        f"{pairs_in_words(found)}.",
+        f"{of.sets.many.capitalize()} may differ in both for reasons that are not in the table.",
+    ]
 
 
 def _sure(of: Context) -> list[str]:
