@@ -1,8 +1,9 @@
 """Real tables: how well each pooling predicts rows that were held out, and how long it takes.
 
-The tables are in benchmarks/tables, see the README there. Rows of each data set go to five folds;
-networks learned from the other folds, graph and all, predict each. Columns that are constant in
-each data set are inputs, so that all poolings predict the same columns.
+The tables are in benchmarks/tables, see the README there. Tables are read as `pb.look` proposes:
+columns of 0 and 1 are discrete, and those that describe data sets are inputs, so that all poolings
+predict the same columns. Rows of each data set go to five folds; networks learned from the other
+folds, graph and all, predict each.
 
     python benchmarks/real_tables.py [TABLE ...] [--out results/real_tables.md]
 """
@@ -14,6 +15,7 @@ import math
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,12 +44,15 @@ MODELS: dict[str, dict[str, object]] = {
 }
 
 
-def table(name: str) -> tuple[pd.DataFrame, list[str]]:
-    """A table without data sets of one row, and its columns that are constant in each data set."""
+def table(name: str) -> tuple[pd.DataFrame, dict[str, Any], list[str]]:
+    """A table without data sets of one row, how `pb.look` would have it read, and kinds."""
     frame = pd.read_csv(TABLES / f"{name}.csv.gz", dtype={"group": str})
     frame = frame[frame.groupby("group")["group"].transform("size") > 1].reset_index(drop=True)
-    values = frame.groupby("group").nunique()
-    return frame, [column for column in values if (values[column] == 1).all()]
+    found = pb.look(frame, group="group")
+    options = found.options
+    assert found.unit is None and options.missing == "error"
+    reading = {"columns": list(found.nodes), "kinds": options.kinds, "inputs": options.inputs}
+    return frame, {"group": "group", **reading}, list(found.nodes.values())
 
 
 def folds(groups: pd.Series) -> np.ndarray:
@@ -58,20 +63,20 @@ def folds(groups: pd.Series) -> np.ndarray:
 
 
 def assess(
-    frame: pd.DataFrame, inputs: list[str], model: dict[str, object]
+    frame: pd.DataFrame, reading: dict[str, Any], model: dict[str, object]
 ) -> tuple[dict[str, float], pd.Series]:
     """Held-out log-likelihood and log-loss a row, F1, coverage of 95% intervals; seconds.
 
     And the log-likelihood of each row.
     """
     start = time.perf_counter()
-    pb.learn(frame, group="group", inputs=inputs, **model)
+    pb.learn(frame, **reading, **model)
     seconds = time.perf_counter() - start
     fold, rows = folds(frame["group"]), []
     for k in range(FOLDS):
         train, test = frame[fold != k], frame[fold == k]
         test = test[test["group"].isin(train["group"])]
-        net = pb.learn(train, group="group", inputs=inputs, **model)
+        net = pb.learn(train, **reading, **model)
         found = {"actual": test["group"]}
         for plugin in (False, True):
             found[f"loglik{plugin}"] = net.loglik(test, rows=True, plugin=plugin)
@@ -82,11 +87,12 @@ def assess(
                 found[f"logloss{plugin}"] = pd.Series(-np.log(chance), index=test.index)
             found[f"guess{plugin}"] = guess["most_probable"]
         inside = []
-        for node in net.dag.nodes:
-            if node not in inputs:
+        for node, fit in net.fits.items():
+            if fit.kind == "continuous" and node not in net.inputs:
                 predicted = net.predict(test, node)
                 inside.append(test[node].between(predicted["lower"], predicted["upper"]))
-        found["coverage"] = pd.concat(inside, axis=1).mean(axis=1)
+        if inside:
+            found["coverage"] = pd.concat(inside, axis=1).mean(axis=1)
         rows.append(pd.DataFrame(found))
     every = pd.concat(rows)
     numbers = every.select_dtypes("number")
@@ -113,13 +119,14 @@ def measure(names: list[str]) -> pd.DataFrame:
     """A row for each table and pooling."""
     lines = []
     for name in names:
-        frame, inputs = table(name)
+        frame, reading, kinds = table(name)
         about = {"table": name, "data sets": frame["group"].nunique(), "rows": len(frame),
-                 "columns": frame.shape[1] - 1}  # fmt: skip
+                 "columns": len(kinds),
+                 "discrete": sum(kind != "continuous" for kind in kinds)}  # fmt: skip
         logliks: dict[str, pd.Series] = {}
         for label, model in MODELS.items():
             try:
-                means, logliks[label] = assess(frame, inputs, model)
+                means, logliks[label] = assess(frame, reading, model)
                 found: dict[str, object] = dict(means)
             except pb.PoolbnError as error:
                 found = {"trouble": str(error)}
@@ -137,7 +144,7 @@ def measure(names: list[str]) -> pd.DataFrame:
 
 def markdown(found: pd.DataFrame, column: str, digits: int) -> str:
     """A table with a row for each table and a column for each pooling."""
-    about = ["table", "data sets", "rows", "columns"]
+    about = ["table", "data sets", "rows", "columns", "discrete"]
     wide = found.set_index([*about, "pooling"])[column].unstack()[list(MODELS)].reset_index()
     wide = wide.sort_values("table", key=lambda names: names.str.lower())
     lines = [" | ".join(map(str, wide.columns)), " | ".join("---" for _ in wide.columns)]

@@ -176,6 +176,21 @@ def test_columns_and_kinds_stay_as_they_are_given() -> None:
     assert words[words.index("--exclude") + 1] == "bmi,preterm"
 
 
+@pytest.mark.parametrize("beside", ["number", "level"])
+def test_columns_of_0_and_1_are_discrete_with_missing_cells_too(beside: str) -> None:
+    """Also where they have one value in some data sets, as sex has in schools for girls."""
+    table = TRIAL[["clinic", "bmi"]].assign(
+        arm=(np.arange(N) % 2).astype(float),
+        sex=np.where(TRIAL["clinic"] == "NY", 1, np.arange(N) // 2 % 2),
+        beside=np.arange(N) % 7 if beside == "number" else np.where(np.arange(N) % 3, "a", "b"),
+    )
+    table.loc[np.arange(N) % 5 == 0, "arm"] = np.nan
+    found = pb.look(table, group="clinic")
+    assert found.options.kinds == {"arm": "discrete", "sex": "discrete"}
+    assert (found.rows, found.options.missing) == (N, "em")
+    agrees(found, pasted(found, table))
+
+
 def test_nothing_to_learn_from() -> None:
     table = pd.DataFrame({"site": list("ab") * 20, "note": [f"n{k}" for k in range(40)]})
     found = pb.look(table, group="site")

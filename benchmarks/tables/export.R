@@ -89,3 +89,27 @@ mixed("bdf", n("bdf"), "schoolNR", c("repeatgr", "sex", "Minority", "IQ.verb", "
       "langPRET", "langPOST", "aritPRET", "aritPOST"))
 mixed("Titanic", counted(Titanic), "Class", c("Survived", "Sex", "Age"))
 mixed("UCBAdmissions", counted(UCBAdmissions), "Dept", c("Admit", "Gender"))
+# Tables that had no part in any choice: factors stay as they are, ordered ones become their codes.
+asis <- function(name, data, group, columns) {
+  data <- as.data.frame(data)
+  table <- data.frame(group = as.character(data[[group]]))
+  for (column in columns) {
+    x <- data[[column]]
+    table[[column]] <- if (is.factor(x) && !is.ordered(x)) as.character(x) else as.vector(unclass(x))
+  }
+  table <- table[complete.cases(table), ]
+  file <- gzfile(file.path(out, paste0(name, ".csv.gz")), "w")
+  write.csv(table, file, row.names = FALSE)
+  close(file)
+}
+asis("guPrenat", m("guPrenat"), "cluster", c("prenat", "childAge", "motherAge", "indig", "momEd",
+     "TV", "ssDist"))
+asis("Socatt", m("Socatt"), "district", c("numpos", "party", "class", "gender", "age", "religion"))
+asis("CHFLS", from("CHFLS", "HSAUR3"), "R_region", c("R_age", "R_edu", "R_income", "R_health",
+     "R_height", "R_happy", "A_height", "A_edu", "A_income"))
+asis("Fatalities", from("Fatalities", "AER"), "state", c("spirits", "unemp", "income", "beertax",
+     "drinkage", "dry", "youngdrivers", "miles", "breath", "jail", "service", "fatal"))
+asis("CPS1985", from("CPS1985", "AER"), "occupation", c("wage", "education", "experience",
+     "ethnicity", "region", "gender", "sector", "union", "married"))
+asis("lung", survival::lung, "inst", c("time", "status", "age", "sex", "ph.ecog", "ph.karno",
+     "pat.karno", "meal.cal", "wt.loss"))

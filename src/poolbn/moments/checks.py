@@ -502,10 +502,13 @@ def _describing(stats: Data, sites: Sequence[str]) -> Finding | None:
 
 
 def _is_binary(table: Inspected, k: int) -> bool:
-    """Of whole numbers only 0 and 1 are their own squares, so sums tell."""
+    """By its values, or as of whole numbers only 0 and 1 are their own squares, by its sums."""
     plain = not (table.constant[k] or table.of_sites[k]) and table.rows >= 2 * _REPEATS
     if not (table.whole[k] and plain):
         return False
+    facts = table.stats.facts[k]
+    if facts.told is Distinct.NONE and facts.values is not None:  # sums have what is missing too
+        return facts.values == {0.0, 1.0}
     center, scale = float(table.data.center[k]), float(table.data.scale[k])
     return abs(scale**2 + center**2 - center) <= 1e-9
 
