@@ -10,6 +10,7 @@ import pytest
 
 import poolbn as pb
 from poolbn.cli.gathering import grouping
+from poolbn.moments.reading import accumulate
 from poolbn.tables.data import prepare
 
 
@@ -151,3 +152,47 @@ def test_the_command_line_writes_a_slash(tmp_path: Path) -> None:
 def test_what_does_not_use_units_says_so() -> None:
     with pytest.raises(pb.DataError, match=r"pb\.impute takes rows for independent"):
         pb.impute(visits(), group=["clinic", "patient"])
+
+
+@pytest.mark.parametrize("ids", ["number", "text", "category", "large"])
+@pytest.mark.parametrize("width", [1, 2, 5])
+def test_sums_of_units_are_those_of_their_rows(ids: str, width: int) -> None:
+    """Batches that cut through units, in any order of rows, against sums by hand."""
+    rng = np.random.default_rng(7)
+    clinic, patient = np.divmod(rng.integers(0, 40, 150), 10)
+    values = 1e3 + rng.normal(size=(150, width))
+    frame = pd.DataFrame(values, columns=[f"x{k}" for k in range(width)])
+    names = pd.Series(10 * clinic + patient)
+    kinds = {"text": names.map("p{}".format), "large": 10**9 + names}
+    frame["clinic"] = clinic
+    frame["patient"] = kinds.get(ids, names.astype("category") if ids == "category" else names)
+    reading = prepare(frame, group=["clinic", "patient"], columns=None, missing="error")
+    units = accumulate(reading.rows(batch_rows=11)).units
+    assert units is not None
+    means = pd.DataFrame(values).groupby(clinic).transform("mean").to_numpy()
+    levels = list(dict.fromkeys(clinic.tolist()))
+    expected: dict[tuple[int, float], list[np.ndarray]] = {}
+    for name in set(names):
+        own = np.flatnonzero(names == name)
+        key = levels.index(clinic[own[0]]), float(len(own))
+        expected.setdefault(key, []).append((values - means)[own].sum(axis=0))
+    assert sorted(expected) == sorted(zip(units.data_set.tolist(), units.size, strict=True))
+    for c, key in enumerate(zip(units.data_set.tolist(), units.size.tolist(), strict=True)):
+        sums = np.array(expected[key])
+        assert units.count[c] == len(sums)
+        np.testing.assert_allclose(units.sums[c], sums.sum(axis=0), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(units.squares[c], sums.T @ sums, rtol=0, atol=1e-9)
+
+
+def test_the_same_text_is_the_same_unit_in_several_frames() -> None:
+    frame = visits().assign(patient=lambda t: t["patient"].map("p{}".format))
+    parts = {
+        "one": frame.iloc[::2].drop(columns="clinic"),
+        "two": frame.iloc[1::2].drop(columns="clinic"),
+    }
+    with pytest.warns(pb.DataWarning, match="occur in more than one data set"):
+        table = pb.table(parts, group=[None, "patient"])
+    own = [part["patient"].nunique() for part in parts.values()]
+    assert table.units is not None
+    assert len(set(table.units)) == sum(own)
+    assert table.units[: table.offsets[1]].max() == own[0] - 1

@@ -41,7 +41,8 @@ def shift(x: Floats, c: float) -> None:
 
 
 @callable_from_python
-def _sum(x: Floats) -> float:
+def sum_of(x: Floats) -> float:
+    """The sum of a line."""
     v = w = spread(0.0)
     whole = x.shape[0] // (2 * LANES) * (2 * LANES)
     for r in range(0, whole, 2 * LANES):
@@ -69,7 +70,7 @@ def _sum_and_cubes(x: Floats) -> tuple[float, float]:
 
 
 @callable_from_python
-def _products(
+def products(
     a: Floats, b: Floats, c: Floats, d: Floats, x: Floats, y: Floats
 ) -> tuple[float, float, float, float, float, float, float, float]:
     """The products of four columns with two: eight sums fit in registers and load little."""
@@ -113,6 +114,63 @@ def put(column: Floats, places: Integers, line: Floats) -> None:
         line[places[r]] = column[r]
 
 
+@callable_from_python
+def add_data_set(
+    lines: Floats,
+    begin: int,
+    end: int,
+    j: int,
+    n: Integers,
+    mean: Floats,
+    scatter: Floats,
+    cubes: Floats,
+    work: Floats,
+) -> None:
+    """Add the rows of one data set, from one place in sorted columns to another, see `add`."""
+    N = mean.shape[1]
+    delta, s = work
+    m = end - begin
+    if m == 0:
+        return
+    u, S = mean[j], scatter[j]
+    for i in range(N):
+        x = lines[i, begin:end]
+        delta[i] = 0.0
+        if m > n[j]:
+            # The first cell plus the mean difference from it.
+            c = x[0]
+            shift(x, c)
+            correction = sum_of(x) / m
+            shift(x, correction)
+            c += correction
+            if n[j] > 0:
+                delta[i] = u[i] - c
+            u[i] = c
+        else:
+            shift(x, u[i])
+        sums, third = _sum_and_cubes(x)
+        d = delta[i]
+        s[i] = n[j] * d + sums
+        cubes[j, i] += 3.0 * d * S[i, i] + n[j] * (d * d * d) + third
+    rows = n[j] + m
+    for a in range(0, N, 4):
+        for b in range(0, min(a + 4, N), 2):
+            block = products(
+                lines[a, begin:end], lines[a + 1, begin:end], lines[a + 2, begin:end],
+                lines[a + 3, begin:end], lines[b, begin:end], lines[b + 1, begin:end],
+            )  # fmt: skip
+            for k in range(8):
+                p, q = a + k // 2, b + k % 2
+                if q <= p < N:
+                    P = S[p, q] + n[j] * (delta[p] * delta[q]) + block[k]
+                    S[p, q] = S[q, p] = P - s[p] * s[q] / rows
+    for i in range(N):
+        h = s[i] / rows
+        cubes[j, i] += 2.0 * rows * (h * h * h) - 3.0 * h * (S[i, i] + s[i] * h)
+        u[i] += h
+    n[j] = rows
+
+
 @entry(matrix, integers, integers, matrix, cube, matrix, matrix)
 def add(
     lines: Floats,
@@ -147,49 +205,7 @@ def add(
         cubes: sums of cubes of differences from the mean so far.
         work: (2, N).
     """
-    N = mean.shape[1]
-    delta, s = work
     begin = 0
     for j in range(ends.shape[0]):
-        end = ends[j]
-        m = end - begin
-        if m == 0:
-            continue
-        u, S = mean[j], scatter[j]
-        for i in range(N):
-            x = lines[i, begin:end]
-            delta[i] = 0.0
-            if m > n[j]:
-                # The first cell plus the mean difference from it.
-                c = x[0]
-                shift(x, c)
-                correction = _sum(x) / m
-                shift(x, correction)
-                c += correction
-                if n[j] > 0:
-                    delta[i] = u[i] - c
-                u[i] = c
-            else:
-                shift(x, u[i])
-            sums, third = _sum_and_cubes(x)
-            d = delta[i]
-            s[i] = n[j] * d + sums
-            cubes[j, i] += 3.0 * d * S[i, i] + n[j] * (d * d * d) + third
-        rows = n[j] + m
-        for a in range(0, N, 4):
-            for b in range(0, min(a + 4, N), 2):
-                block = _products(
-                    lines[a, begin:end], lines[a + 1, begin:end], lines[a + 2, begin:end],
-                    lines[a + 3, begin:end], lines[b, begin:end], lines[b + 1, begin:end],
-                )  # fmt: skip
-                for k in range(8):
-                    p, q = a + k // 2, b + k % 2
-                    if q <= p < N:
-                        P = S[p, q] + n[j] * (delta[p] * delta[q]) + block[k]
-                        S[p, q] = S[q, p] = P - s[p] * s[q] / rows
-        for i in range(N):
-            h = s[i] / rows
-            cubes[j, i] += 2.0 * rows * (h * h * h) - 3.0 * h * (S[i, i] + s[i] * h)
-            u[i] += h
-        n[j] = rows
-        begin = end
+        add_data_set(lines, begin, ends[j], j, n, mean, scatter, cubes, work)
+        begin = ends[j]

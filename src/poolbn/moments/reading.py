@@ -479,7 +479,7 @@ def _open(rows: data.Rows) -> _Open:
     """The same, where units may have rows elsewhere."""
     made, tally = _accumulated(rows)
     assert tally is not None
-    return _Open(made, tally.open(rows.units_called))
+    return _Open(made, tally.open(rows.units_called, len(made.levels)))
 
 
 def _accumulated(rows: data.Rows) -> tuple[GroupStats, UnitTally | None]:
@@ -491,10 +491,8 @@ def _accumulated(rows: data.Rows) -> tuple[GroupStats, UnitTally | None]:
         for batch in batches:
             sums = sums.grown(len(rows.levels))
             sums.dropped += np.bincount(batch.dropped, minlength=len(sums.n))
-            sums.add_rows(batch.codes, batch.columns)
-            if tally is not None and batch.units is not None:
-                mean = sums.mean[: len(rows.levels)]
-                tally.add(batch.codes, batch.units, batch.columns, mean)
+            own = None if tally is None or batch.units is None else partial(tally.rows, batch.units)
+            sums.add_rows(batch.codes, batch.columns, own)
     cut = sums.cut(len(rows.levels))
     made = of_sums(rows.names, tuple(rows.levels), cut, rows.group, tuple(sums.facts))
     return made, tally

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,15 @@ from poolbn.run.compiling import kernels
 from poolbn.wording import counted
 
 _NO_ROOM = np.zeros((0, 0))
+
+
+class UnitRows(NamedTuple):
+    """Rows in the order of data sets, and the units that they are of, see `units.UnitTally`."""
+
+    units: Integers  # that of each row, (B,)
+    known: Integers
+    center: Floats
+    sums: Floats
 
 
 @dataclass
@@ -65,11 +75,17 @@ class Sums:
         made.scatter[:have, :wide, :wide] = self.scatter
         return replace(made, facts=self.facts, room=self.room)
 
-    def add_rows(self, codes: Integers, columns: Sequence[Floats]) -> Floats:
+    def add_rows(
+        self,
+        codes: Integers,
+        columns: Sequence[Floats],
+        units: Callable[[Integers, Integers], UnitRows] | None = None,
+    ) -> Floats:
         """Add rows: the place (B,) of each one's data set, and N columns of (B,).
 
         Rows whose place is F, one too many, are not added but returned, (N, rest); valid until more
-        come.
+        come. With `units` their sums get the rows too; it is told where each row (B,) goes in the
+        order of data sets, and where those of each data set end, (F,).
         """
         kernel = kernels("moments")
         width = len(columns)
@@ -82,8 +98,12 @@ class Sums:
             kernel.put(column, places, line)
             if k < len(self.facts):
                 self.facts[k] = self.facts[k].after(line[:added])
-        work = np.empty((2, width))
-        kernel.add(self.room, ends[1:-1], self.n, self.mean, self.scatter, self.cubes, work)
+        moments = self.n, self.mean, self.scatter, self.cubes, np.empty((2, width))
+        if units is None:
+            kernel.add(self.room, ends[1:-1], *moments)
+        else:
+            own = units(places, ends[1:-1])
+            kernels("unit_sums").add(self.room, ends[1:-1], *own, *moments)
         return self.room[:width, added : len(codes)]
 
     def add(

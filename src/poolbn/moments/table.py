@@ -141,14 +141,12 @@ class Table(AnyData):
         names, found = numbers(self, chosen)
         sums = Sums.zeros(len(self.levels), len(names))
         sums.facts = [NOTHING] * len(names)
-        sums.add_rows(self.data_set, list(found))
+        tally = None if self.unit is None else UnitTally.of(self.unit, len(names))
+        own = None if tally is None or self.units is None else partial(tally.rows, self.units)
+        sums.add_rows(self.data_set, list(found), own)
         sums.dropped[:] = self.dropped
         made = of_sums(names, self.levels, sums, self.group, tuple(sums.facts))
-        if self.units is None or self.unit is None:
-            return made
-        tally = UnitTally.of(self.unit, len(names))
-        tally.add(self.data_set, self.units, list(found), made.mean)
-        return replace(made, units=tally.made(made.mean))
+        return made if tally is None else replace(made, units=tally.made(made.mean))
 
     def _chosen(self, names: tuple[str, ...], at: list[int]) -> Table:
         return replace(

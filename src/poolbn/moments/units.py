@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.arrays import Flags, Floats, Integers, Positions
+from poolbn.moments.sums import UnitRows
 from poolbn.run.compiling import kernels
 
 
@@ -161,6 +162,7 @@ def _zeros(name: str, data_set: Integers, size: Floats, width: int) -> UnitSums:
 
 _NONE = np.zeros(0, dtype=np.int64)
 _TABLE = 2**20  # kinds of units that are counted in a table
+_TOGETHER = 512  # units whose sums are multiplied at once
 
 
 @dataclass
@@ -171,9 +173,9 @@ class UnitTally:
         name: the column that says the units.
         center: what is taken from rows before they are added, (F, N): means of the first rows of a
             data set, since sums of large numbers lose digits.
+        known: which data sets have such means, (F,).
         sums: of each unit, (N, U or more).
-        owner: the data set in which each name came first, -1 for none yet.
-        unit: which unit that is.
+        unit: which unit a name is in the data set where it came first, -1 for none yet.
         others: units with the names of others, in other data sets.
         data_set: of each unit, (U,) or more.
         size: rows of each unit, (U,) or more.
@@ -183,7 +185,7 @@ class UnitTally:
     name: str
     center: Floats
     sums: Floats
-    owner: Integers = field(default_factory=lambda: _NONE)
+    known: Integers = field(default_factory=lambda: _NONE)
     unit: Integers = field(default_factory=lambda: _NONE)
     others: dict[tuple[int, int], int] = field(default_factory=dict)
     data_set: Integers = field(default_factory=lambda: _NONE)
@@ -195,32 +197,31 @@ class UnitTally:
         """Of no rows."""
         return UnitTally(name, np.zeros((0, width)), np.zeros((width, 0)))
 
-    def add(
-        self, codes: Integers, names: Integers, columns: Sequence[Floats], mean: Floats
-    ) -> None:
-        """Add rows of data sets (B,), units named so (B,), and columns; means so far are (F, N)."""
-        if not len(codes):
-            return
-        self.center = np.concatenate([self.center, mean[len(self.center) :]])
-        units = self._numbered(codes, names)
+    def rows(self, names: Integers, places: Integers, ends: Integers) -> UnitRows:
+        """Rows of units named so, (B,), for `Sums.add_rows` to add."""
+        more = np.zeros((max(len(ends) - len(self.center), 0), len(self.sums)))
+        self.center = np.concatenate([self.center, more])
+        self.known = _grown(self.known, len(self.center))
+        units = self._numbered(names, places, ends)
         self.sums = _grown(self.sums, int(self.count[0]))
-        tally = kernels("unit_sums").tally
-        for k, column in enumerate(columns):
-            tally(column, units, codes, self.center, k, self.sums[k])
+        return UnitRows(units, self.known, self.center, self.sums)
 
-    def _numbered(self, codes: Integers, names: Integers) -> Integers:
-        """The unit of each row, (B,)."""
-        most = int(names.max()) + 1
-        self.owner, self.unit = _grown(self.owner, most, -1), _grown(self.unit, most)
-        room = int(self.count[0]) + min(most, len(codes))
+    def _numbered(self, names: Integers, places: Integers, ends: Integers) -> Integers:
+        """The unit of each row in order of data set, (B,)."""
+        most = int(names.max(initial=-1)) + 1
+        self.unit = _grown(self.unit, most, -1)
+        room = min(most, int(self.count[0]) + len(names)) + len(self.others)
         self.data_set, self.size = _grown(self.data_set, room), _grown(self.size, room)
-        units = np.empty(len(codes), dtype=np.int64)
+        units = np.empty(len(names), dtype=np.int64)
         kernels("unit_sums").number(
-            codes, names, self.owner, self.unit, self.data_set, self.size, self.count, units
+            names, places, ends, self.unit, self.data_set, self.size, self.count, units
         )
         elsewhere = np.flatnonzero(units < 0)
         if len(elsewhere):
-            pairs = np.stack([codes[elsewhere], names[elsewhere]])
+            ordered = np.empty_like(names)
+            ordered[places] = names
+            codes = np.searchsorted(ends, elsewhere, side="right")
+            pairs = np.stack([codes, ordered[elsewhere]])
             found, which = np.unique(pairs, axis=1, return_inverse=True)
             own = [(int(j), int(name)) for j, name in found.T]
             for pair in own:
@@ -242,21 +243,22 @@ class UnitTally:
         return len({name for _, name in self.others})
 
     def made(self, mean: Floats) -> UnitSums:
-        """About the means of data sets, (F, N). Once, since it spoils what is here."""
+        """About the means of data sets, (F, N)."""
         U = int(self.count[0])
         shift = mean - self.center[: len(mean)]
         return _gathered(self.name, self.data_set[:U], self.size[:U], shift, self.sums)
 
-    def open(self, called: Callable[[Integers], list[Hashable]]) -> OpenUnits:
+    def open(self, called: Callable[[Integers], list[Hashable]], data_sets: int) -> OpenUnits:
         """The units, of which other parts may have rows; `called` says the names of numbers."""
         U = int(self.count[0])
         number = np.zeros(U, dtype=np.int64)
-        there = np.flatnonzero(self.owner >= 0)
+        there = np.flatnonzero(self.unit >= 0)
         number[self.unit[there]] = there
         for (_, name), unit in self.others.items():
             number[unit] = name
         data_set, size, sums = self.data_set[:U], self.size[:U], self.sums[:, :U].copy()
-        return OpenUnits(self.name, called(number), data_set, size, sums, self.center)
+        center = self.center[:data_sets]
+        return OpenUnits(self.name, called(number), data_set, size, sums, center)
 
 
 @dataclass(frozen=True, eq=False)
@@ -305,19 +307,24 @@ class OpenUnits:
 
     def made(self, mean: Floats) -> UnitSums:
         """About the means of data sets, (F, N)."""
-        lines = np.array(self.sums, order="C")
+        lines = np.ascontiguousarray(self.sums)
         return _gathered(self.name, self.data_set, self.size, mean - self.center, lines)
 
 
 def _gathered(
     name: str, data_set: Integers, size: Integers, shift: Floats, lines: Floats
 ) -> UnitSums:
-    """Those of units with these sums of rows, (N, U or more), which it spoils."""
-    keys, kind = _kinds(data_set, size)
-    found = _zeros(name, keys[0].copy(), keys[1].astype(np.float64), len(lines))
-    found.count[:] = np.bincount(kind, minlength=keys.shape[1])
+    """Those of units with these sums of rows, (N, U or more), less a shift of data sets (F, N)."""
+    (own, rows), kind = _kinds(data_set, size)
+    found = _zeros(name, own, rows.astype(np.float64), len(lines))
+    places, ends = np.empty(len(kind), np.int64), np.zeros(len(own), np.int64)
+    kernels("moments").sort(kind, places, ends)
+    order = np.empty_like(places)
+    order[places] = np.arange(len(places))
+    found.count[:] = np.diff(ends, prepend=0)
+    work = np.zeros((-(-len(lines) // 4) * 4, _TOGETHER))
     gather = kernels("unit_sums").gather
-    gather(kind, data_set, size, shift, lines, found.sums, found.squares)
+    gather(order, ends, own, rows, shift, lines, work, found.sums, found.squares)
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
 from poolbn.tables.grouping import DATA_SET, Group, grouped_by, nested
 from poolbn.tables.kinds import ColumnKind, Levels, column_kinds, has_levels
-from poolbn.tables.labels import Spellings
+from poolbn.tables.labels import Spellings, is_name
 from poolbn.tables.missing import (
     Missing,
     Scan,
@@ -63,6 +63,40 @@ class Batch:
         return np.column_stack(self.columns)
 
 
+@dataclass
+class UnitNames:
+    """Numbers that stand for the names of units, as these come."""
+
+    numbers: Integers = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    last: list[Any] | None = None  # the names that `numbers` are of, which may come again
+    known: defaultdict[Hashable, int] = field(default_factory=defaultdict)
+
+    def index(self) -> defaultdict[Hashable, int]:
+        """The number of each name; other names get the next ones."""
+        if not self.known:
+            self.known.update(zip(self.last or (), self.numbers.tolist(), strict=False))
+            self.known.default_factory = self.known.__len__
+        return self.known
+
+    def numbers_of(self, coded: sources.Coded, unit: str, origin: str) -> Integers:
+        """Those of names, and at last -1 for what is missing, (names + 1,)."""
+        names = coded.labels
+        if names is self.last:
+            return self.numbers
+        if self.last is None and coded.distinct:  # there may be no others, and so no need to know
+            self.numbers = np.append(np.arange(len(names)), -1)
+        else:
+            try:
+                made = [*map(self.index().__getitem__, names), -1]
+                nameless = [k for k, name in enumerate(names) if not is_name(name)]
+            except TypeError as error:
+                raise sources.unhashable(unit, origin) from error
+            self.numbers = np.array(made, dtype=np.int64)
+            self.numbers[nameless] = -1
+        self.last = names
+        return self.numbers
+
+
 @dataclass(frozen=True)
 class Rows:
     """Rows to be read once."""
@@ -75,13 +109,12 @@ class Rows:
     # what the codes of discrete columns mean, as far as they were met
     categories: Mapping[str, Levels] = field(default_factory=dict)
     unit: str | None = None  # the column that says which unit of its data set a row is of
-    # the numbers of units' names, as they come; of numbers only those that do not stand for
-    # themselves
-    unit_names: Mapping[Hashable, int] = field(default_factory=dict)
+    # the numbers of units' names; of numbers only those that do not stand for themselves
+    unit_names: UnitNames = field(default_factory=UnitNames)
 
     def units_called(self, numbers: Integers) -> list[Hashable]:
         """The names that numbers of units stand for."""
-        known = {number: name for name, number in self.unit_names.items()}
+        known = {number: name for name, number in self.unit_names.index().items()}
         return [known.get(number, number) for number in numbers.tolist()]
 
 
@@ -124,7 +157,7 @@ class Reading:
         rows = batch_rows or max(1024, _CELLS // len(self.names))
         tally = Tally(np.zeros(len(self.read_names), dtype=np.int64))
         categories = {name: Levels() for name in self.names if name in self.discrete}
-        units: dict[Hashable, int] = {}
+        units = UnitNames()
         batches = _batches(self, rows, levels, tally, categories, units, lenient=lenient)
         if batch_rows is None:
             batches = _joined(batches, min(rows, _ROWS))
@@ -232,10 +265,10 @@ def _pieces(plan: Reading, rows: int) -> Generator[tuple[Part, int, Piece]]:
     for part in plan.parts:
         start = 1
         labels: list[Any] = []
-        coded = plan.discrete
+        wanted = sources.Wanted(plan.read_names, plan.group, rows, plan.discrete)
         if plan.unit is not None and plan.names_units:
-            coded |= {plan.unit}
-        for piece in part.pieces(sources.Wanted(plan.read_names, plan.group, rows, coded)):
+            wanted = wanted._replace(coded=plan.discrete | {plan.unit}, many=frozenset([plan.unit]))
+        for piece in part.pieces(wanted):
             yield part, start, piece
             start += len(piece.keys)
             if len(plan.parts) > 1:
@@ -251,7 +284,7 @@ def _batches(
     levels: list[Hashable],
     tally: Tally,
     categories: Mapping[str, Levels],
-    unit_names: dict[Hashable, int],
+    unit_names: UnitNames,
     *,
     lenient: bool,
 ) -> Generator[Batch]:
@@ -280,10 +313,11 @@ def _batches(
             for name, column in zip(plan.names, piece.columns, strict=False)
         ]
         units = None if plan.unit is None else _units(piece, plan, unit_names, part.origin)
-        lacking = [] if units is None else [np.where(units < 0, np.nan, 0.0)]
         dropped, missing = codes[:0], None
-        if (codes < 0).any() or not all(map(_surely_finite, [*columns, *lacking])):
+        nameless = units is not None and bool((units < 0).any())
+        if (codes < 0).any() or nameless or not all(map(_surely_finite, columns)):
             where = _where(plan, part.origin, start, codes, levels)
+            lacking = [] if units is None else [np.where(units < 0, np.nan, 0.0)]
             found = Scan.of([*columns, *lacking])
             if found.infinite:
                 check_finite(np.column_stack(columns), where, "make it missing and use ", DROP)
@@ -314,18 +348,19 @@ _SMALL_ID = 2**22  # smaller whole numbers stand for themselves
 _LARGE_ID = 2.0**53  # larger ones are not exact as floats
 
 
-def _units(piece: Piece, plan: Reading, index: dict[Hashable, int], origin: str) -> Integers:
-    """A number for each row's unit, -1 where that is missing; `index` has those of names."""
+def _units(piece: Piece, plan: Reading, names: UnitNames, origin: str) -> Integers:
+    """A number for each row's unit, -1 where that is missing."""
     column, unit = piece.columns[-1], str(plan.unit)
     if unit in piece.coded:
-        keys = np.nan_to_num(column, nan=-1.0).astype(np.int64)
-        labels = piece.coded[unit].labels
-        return encode(replace(piece, keys=keys, labels=labels), index, unit, origin)
+        numbers = names.numbers_of(piece.coded[unit], unit, origin)
+        return numbers[np.where(np.isnan(column), -1.0, column).astype(np.int64)]
+    if column.min(initial=0) >= 0 and column.max(initial=0) < _SMALL_ID:  # NaN is neither
+        codes = column.astype(np.int64)
+        if (codes == column).all():
+            return codes
     with np.errstate(invalid="ignore"):
         codes = column.astype(np.int64)
     small = (codes == column) & (codes >= 0) & (codes < _SMALL_ID)
-    if small.all():
-        return codes
     odd = column[~small]
     if (np.abs(odd) >= _LARGE_ID).any():
         raise DataError(
@@ -333,6 +368,7 @@ def _units(piece: Piece, plan: Reading, index: dict[Hashable, int], origin: str)
             "numbers; turn them into text, since they say units"
         )
     found, keys = np.unique(odd, return_inverse=True)
+    index = names.known
     new = [
         -1 if np.isnan(v) else index.setdefault(v, _SMALL_ID + len(index)) for v in found.tolist()
     ]

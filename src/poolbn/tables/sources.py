@@ -21,10 +21,14 @@ from poolbn.errors import ClusterError, DataError, left_out
 
 
 class Coded(NamedTuple):
-    """What the numbers 0, 1, ... in a coded column stand for, and whether their order means it."""
+    """What the numbers 0, 1, ... in a coded column stand for, and whether their order means it.
+
+    Where they are `distinct` none is missing, and none is there twice.
+    """
 
     labels: list[Any]
     in_order: bool = False
+    distinct: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,16 @@ class Piece:
 
 
 class Wanted(NamedTuple):
-    """What is read of a part: so many rows at a time; those columns that are `coded` as codes."""
+    """What is read of a part: so many rows at a time; those columns that are `coded` as codes.
+
+    Of these some have `many` names: they are coded once where all rows are in memory.
+    """
 
     columns: tuple[str, ...]
     group: str | None
     rows: int
     coded: Set[str] = frozenset()
+    many: Set[str] = frozenset()
 
     @property
     def names(self) -> list[str]:
@@ -195,10 +203,13 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
     def codes(column: Any) -> tuple[Floats, Coded]:
         if isinstance(column.dtype, pd.CategoricalDtype):
             own = column.cat
-            keys, meaning = own.codes.to_numpy(), Coded(own.categories.tolist(), in_order=True)
+            keys, meaning = (
+                own.codes.to_numpy(),
+                Coded(own.categories.tolist(), in_order=True, distinct=True),
+            )
         else:
             keys, labels = factorized(column)
-            meaning = Coded(labels)
+            meaning = Coded(labels, distinct=True)
         return np.where(keys < 0, np.nan, keys), meaning
 
     def floats(column: Any) -> Floats:
@@ -214,10 +225,13 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
     def pieces(wanted: Wanted) -> Iterator[Piece]:
         chosen = [table[c] for c in wanted.columns]
         groups = None if wanted.group is None else table[wanted.group]
+        once = {c.name: codes(c) for c in chosen if c.name in wanted.many}
         for start in range(0, len(table), wanted.rows):
             at = slice(start, start + wanted.rows)
             some = chosen if wanted.rows >= len(table) else [c.iloc[at] for c in chosen]
-            made = {c.name: codes(c) for c in some if c.name in wanted.coded}
+            made = {c: (own[at], meaning) for c, (own, meaning) in once.items()} | {
+                c.name: codes(c) for c in some if c.name in wanted.coded - wanted.many
+            }
             cut = [made[c.name][0] if c.name in made else floats(c) for c in some]
             meanings = {c: meaning for c, (_, meaning) in made.items()}
             if groups is None:
@@ -294,7 +308,7 @@ def arrow_piece(batch: Any, wanted: Wanted, name: Hashable | None, origin: str) 
     meanings = {c: meaning for c, (_, meaning) in made.items()}
     if wanted.group is None:
         return Piece(cut, np.zeros(batch.num_rows, dtype=np.int64), [name], meanings)
-    indices, (labels, _) = codes(wanted.group)
+    indices, (labels, *_) = codes(wanted.group)
     keys = indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     return Piece(cut, keys, labels, meanings)
 
