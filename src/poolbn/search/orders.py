@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 
 _STARTS, _FEW_STARTS, _MOST_STARTS = 3000, 4, 30
 _EXPENSIVE = 1e6  # regressions that a look at all pairs costs, from which tables come first
+_AT_ONCE = 4  # changes of a node's parents that are scored together
 _REGRESSIONS = 4e6  # that all starts may cost, if each looked at all pairs once
 
 
@@ -100,11 +101,11 @@ class _Node:
 
 
 class _Unknown(Exception):
-    """A step that is to be made, or a change of one that is to be scored."""
+    """A step that is to be made, or changes of one that are to be scored."""
 
-    def __init__(self, parents: int, change: int = -1) -> None:
-        self.parents, self.change = parents, change
-        super().__init__(parents, change)
+    def __init__(self, parents: int, changes: Sequence[int] = ()) -> None:
+        self.parents, self.changes = parents, changes
+        super().__init__(parents, changes)
 
 
 class _Parents:
@@ -112,7 +113,7 @@ class _Parents:
 
     def __init__(self, scores: LocalScores, allowed: Allowed) -> None:
         self.scores, self.most = scores, allowed.max_parents
-        self.spared = 0
+        self.lost = 0.0  # how far the last bounds were above what they bound
         self.N = N = len(allowed.arcs)
         must = [_bits(np.flatnonzero(allowed.required[:, c]).tolist()) for c in range(N)]
         may = [_bits(np.flatnonzero(allowed.arcs[:, c]).tolist()) for c in range(N)]
@@ -143,10 +144,10 @@ class _Parents:
                     node.best[key] = self._walk(node, before)
                 except _Unknown as unknown:
                     waiting.append((child, before))
-                    if unknown.change < 0:
+                    if not unknown.changes:
                         steps[child, unknown.parents] = None
-                    else:
-                        changes[child, unknown.parents, unknown.change] = None
+                    for w in unknown.changes:
+                        changes[child, unknown.parents, w] = None
             self._make(list(steps))
             self._fit(list(changes))
             left = waiting
@@ -175,14 +176,24 @@ class _Parents:
             step = self._step(node, step.parents & ~(1 << w))
         return step.parents, _total(step.score)
 
-    @staticmethod
-    def _first(step: _Step, ranked: Iterable[int], among: int) -> int | None:
-        for w in ranked:
+    def _first(self, step: _Step, ranked: Sequence[int], among: int) -> int | None:
+        for k, w in enumerate(ranked):
             if among >> w & 1:
                 if not step.exact[w]:
-                    raise _Unknown(step.parents, w)
+                    raise _Unknown(step.parents, self._promising(step, ranked[k:], among))
                 return w
         return None
+
+    def _promising(self, step: _Step, ranked: Sequence[int], among: int) -> list[int]:
+        """Changes that the first cannot rule out if it keeps as much of its bound as the last."""
+        floor = step.values[ranked[0]] - self.lost
+        found = [*ranked[:1]]
+        for w in ranked[1:]:
+            if len(found) == _AT_ONCE or step.values[w] <= floor:
+                break
+            if among >> w & 1 and not step.exact[w]:
+                found.append(w)
+        return found
 
     @staticmethod
     def _step(node: _Node, parents: int) -> _Step:
@@ -211,9 +222,15 @@ class _Parents:
         if not wanted:
             return
         values = self.scores([_family(child, parents ^ 1 << w) for child, parents, w in wanted])
+        lost, changed = [], {}
         for (child, parents, w), value in zip(wanted, values.tolist(), strict=True):
-            step = self.nodes[child].steps[parents]
+            step = changed[child, parents] = self.nodes[child].steps[parents]
+            lost.append(float(step.values[w]) - value)
             step.values[w], step.exact[w] = value, True
+        lost = [away for away in lost if math.isfinite(away)]
+        if lost:
+            self.lost = max(0.0, math.fsum(lost) / len(lost))
+        for step in changed.values():
             step.sort()
 
     def _keep(self, child: int, step: _Step) -> None:
