@@ -1,4 +1,7 @@
-"""Each page runs in a folder of its own, so that it can write files as a reader would."""
+"""Each page runs in a folder of its own, so that it can write files as a reader would.
+
+The tables of `examples/data` are there, as a reader has them who downloaded them.
+"""
 
 from __future__ import annotations
 
@@ -11,4 +14,6 @@ collect_ignore_glob = ["*.py"]  # for building the pages, with packages that tes
 
 @pytest.fixture(autouse=True)
 def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in (Path(__file__).parent / "examples" / "data").glob("*.csv*"):
+        (tmp_path / path.name).symlink_to(path)
     monkeypatch.chdir(tmp_path)

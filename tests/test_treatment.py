@@ -19,6 +19,7 @@ from poolbn.assess.unitmeans import UnitRows, slopes
 
 TREATMENT = Path(__file__).parent / "reference" / "treatment"
 MEANS = json.loads((TREATMENT / "means.json").read_text())
+STROKE = json.loads((TREATMENT / "stroke.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -407,6 +408,20 @@ def test_with_units_the_mean_is_that_of_lme4_with_levels(case: dict) -> None:
     mean = found["mean"] if kind == "continuous" else math.log(found["mean"])
     assert mean == pytest.approx(case["mean"], rel=2e-4)
     assert found["mean_lower"] < found["mean"] < found["mean_upper"]
+
+
+@pytest.mark.parametrize("case", STROKE["cases"], ids=lambda case: case["treatment"])
+def test_the_stroke_trial_says_what_glmer_says(case: dict) -> None:
+    """`reference/treatment/stroke.R`: hospitals in countries, as the page on nested rows has it."""
+    rows = pd.read_csv(Path(__file__).parents[1] / "docs" / "examples" / "data" / "stroke.csv.gz")
+    rows["heparin"] = np.where(rows["heparin"] == "none", "no", "yes")
+    found = pb.treatment_effects(
+        rows, treatment=case["treatment"], group=["country", "hospital"], outcomes=["dead_14_days"]
+    ).iloc[0]
+    assert math.log(found["mean"]) == pytest.approx(case["mean"], abs=2e-4)
+    half = (math.log(found["mean_upper"]) - math.log(found["mean_lower"])) / 2
+    assert half / stats.norm.ppf(0.975) == pytest.approx(case["mean_se"], rel=0.05)
+    assert math.log(found["effect"]) == pytest.approx(case["effect"], abs=5e-4)
 
 
 @pytest.mark.parametrize("kind", ["continuous", "discrete", "count"])

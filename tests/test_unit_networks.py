@@ -7,7 +7,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import linregress
+from scipy.stats import chi2, linregress
 from typer.testing import CliRunner
 
 import poolbn as pb
@@ -250,6 +250,29 @@ def test_effects_of_what_describes_units_are_those_of_units_means() -> None:
     means = frame.groupby("patient").mean()
     found = linregress(means["z"], means["y"])
     assert fit.population(1) == pytest.approx((found.slope, found.stderr, 22.0), rel=1e-4)
+
+
+@pytest.mark.parametrize("level_sd", [0.0, 1.0])
+def test_complete_pooling_says_where_levels_of_data_sets_differ(level_sd: float) -> None:
+    """By means of residuals, of which each unit's has the weight m / (1 + m t)."""
+    rng = np.random.default_rng(16)
+    size = rng.integers(1, 6, 60)
+    patient = np.repeat(np.arange(60), size)
+    clinic = patient // 10
+    x = rng.normal(size=len(patient)) + rng.normal(size=6)[clinic]
+    y = x + level_sd * rng.normal(size=6)[clinic] + rng.normal(size=60)[patient]
+    y += rng.normal(size=len(patient))
+    frame = pd.DataFrame({"clinic": clinic, "patient": patient, "x": x, "y": y})
+    fit = pb.fit_node(pb.stats(frame, group=GROUP), "y", ["x"], pooling="complete")
+    share = fit.unit_share[0]
+    weight = (1 / (1 + size * share / (1 - share)))[patient]
+    e = y - fit.coef[0, 0] - fit.coef[0, 1] * x
+    total = np.bincount(clinic, weight)
+    squares = np.bincount(clinic, weight * e) ** 2 / total / (fit.sigma2[0] * (1 - share))
+    p = chi2.sf(squares.sum(), 5)
+    said = f"levels differ between clinics (p = {p:.1g}), which complete pooling denies"
+    assert (said in str(fit)) == (level_sd > 0)
+    assert (p < 0.01) == (level_sd > 0)
 
 
 def test_look_tells_of_units_where_cells_are_missing() -> None:

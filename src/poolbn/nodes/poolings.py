@@ -217,6 +217,8 @@ class LeastSquares(Gaussian):
         status, detail = ending
         counts = self._counts(len(parents), data)
         data = data if f.data is None else f.data  # whitened
+        if status.ok and f.data is not None and not self.separate:
+            detail += _of_levels(data, family, f)
         share_of_units = None if f.ratio is None else f.ratio / (1 + f.ratio)
         if not self.separate:  # each data set has its share of the one regression
             share = data.n / data.rows
@@ -259,6 +261,30 @@ class LeastSquares(Gaussian):
     @abstractmethod
     def _tables(self, data: StandardisedStats) -> list[str]:
         """What the tables of the regressions are called."""
+
+
+_DIFFER = 0.01  # probability of levels of data sets that are as far apart, if all are one
+
+
+def _of_levels(data: StandardisedStats, family: Family, f: linear.LeastSquaresFit) -> str:
+    """What there is to say of complete pooling where levels of data sets differ.
+
+    With units inside data sets it takes units of a data set to be as different as others. The means
+    of residuals, weighted by what they are worth, then have squares with a sum that is next to
+    chi-squared.
+    """
+    from scipy.special import chdtrc
+
+    child, parents = family[0], list(family[1])
+    slopes = f.coef[0, 1:] * data.scale[parents] / data.scale[child]
+    left = (data.mean[:, child] - data.mean[:, parents] @ slopes) * data.scale[child]
+    p = float(chdtrc(len(left) - 1, data.weights @ left**2 / float(f.sigma2[0])))
+    if len(left) < 2 or not p < _DIFFER:
+        return ""
+    return (
+        f"; levels differ between data sets (p = {p:.1g}), which complete pooling denies: the "
+        "intervals of columns that differ between data sets too are too short"
+    )
 
 
 @dataclass(frozen=True, repr=False)
