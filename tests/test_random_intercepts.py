@@ -20,7 +20,7 @@ from poolbn.nodes import marginal
 from poolbn.nodes.design import Design
 from poolbn.nodes.glmm import Problem
 from poolbn.nodes.links import Family, Response
-from poolbn.nodes.localfit import Status
+from poolbn.nodes.localfit import Counts, Status
 
 CASES = reference("intercepts/cases.json")
 INTERCEPT = pb.Partial(random="intercept")
@@ -137,7 +137,7 @@ def test_toenail_has_the_odds_ratios_of_glmer(toenail: pb.Table) -> None:
     known = case["quadrature"]
     fit = pb.fit_node(toenail, "severe", ["treatment", "time"], pooling=INTERCEPT)
     assert fit.status is Status.CONVERGED
-    assert fit.counts == (3, 1, 0)
+    assert fit.counts == Counts(3, 1, 0)
     assert fit.loglik == pytest.approx(known["logLik"], abs=2e-3)
     np.testing.assert_allclose(np.exp(fit.fixed[0]), np.exp(known["fixef"]), atol=2e-3)
     assert np.exp(fit.fixed[0, 1:]).round(2).tolist() == [0.59, 0.64]
@@ -170,7 +170,7 @@ def test_slopes_whose_variances_have_no_maximum_do_not_vary() -> None:
     assert less.status is Status.CONVERGED
     np.testing.assert_allclose(fit.coef, less.coef)
     assert fit.loglik == less.loglik
-    assert fit.counts == (4, 10, 0)  # of the model that was asked for
+    assert fit.counts == Counts(4, 10, 0)  # of the model that was asked for
     assert "only the intercept varies" in str(fit)
     score = pb.score(table, [(x, "y") for x in "abc"]) - pb.score(table, [])
     alone = pb.fit_node(table, "y")

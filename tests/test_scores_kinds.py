@@ -135,7 +135,7 @@ def test_bic_h_takes_what_parameters_and_parents_cost(kind: str) -> None:
         found = pb.score(data, arcs, score="bic-h") - sum(
             pb.score(data.select([name]), [], score="bic-h") for name in "abd"
         )
-        expected = fit.loglik - float(np.array(fit.counts) @ each) - sparse
+        expected = fit.loglik - float(np.array(fit.counts[:3]) @ each) - sparse
         if data.kind("c") == "continuous":  # a little more, for few rows
             assert expected - 1 < found < expected
         else:

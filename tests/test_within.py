@@ -17,7 +17,7 @@ from poolbn.nodes.design import Floats
 from poolbn.nodes.links import Family, Response
 from poolbn.run.compiling import kernels
 
-FREE = np.zeros(3)  # penalties
+FREE = np.zeros(5)  # penalties
 GRID = np.linspace(-6, 6, 241)  # slopes
 
 

@@ -31,6 +31,7 @@ _POOLINGS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 _SOURCES = ("intervention", "simulated", "input")  # of given parameters
 # Data sets are there once for all nodes, intervals and effects under other names.
 _NOT_KEPT = {"levels", "group", "unit", "later", "saved_intervals", "saved_effects"}
+_WITHOUT_UNITS = 3  # kinds of `Counts` that a fit has where there are no units
 _OF_UNITS = {"unit_share", "unit_sd"}  # which fits have where there are units inside data sets
 _OPTIONAL = {"fixed", "fixed_cov", "random_cov", *_OF_UNITS}  # which some poolings do not have
 _NOT_NEGATIVE = {"sigma2", "rows", "squares", *_OF_UNITS}
@@ -159,6 +160,8 @@ def encode(fit: LocalFit) -> dict[str, Any]:
         told |= {"parents": fit.columns, "intervals": fit.intervals}
     elif isinstance(fit, LogFit):
         told |= {"effects": fit.saved_effects, "columns": fit.columns}
+    units = fit.counts.units or fit.counts.own_units
+    told["counts"] = list(fit.counts if units else fit.counts[:_WITHOUT_UNITS])
     told["pooling"] = written(fit.pooling, discrete=not isinstance(fit, GaussianFit))
     kept = _keys(type(fit))
     kept -= {name for name in _OF_UNITS if told.get(name) is None}
@@ -226,8 +229,8 @@ def decode(
         as_text(of("categories"), text)
     values["pooling"] = _decoded_pooling(of("pooling"), values["pooling"], discrete=not linear)
     values["status"], values["levels"] = Status(values["status"]), levels
-    if len(values["counts"]) != len(Counts._fields):
-        raise ValueError(f"{of('counts')} is not a list of 3 numbers")
+    if len(values["counts"]) not in (_WITHOUT_UNITS, len(Counts._fields)):
+        raise ValueError(f"{of('counts')} is not a list of 3 or 5 numbers")
     if not are_counts([*values["counts"], values["n_rows"]]):
         raise ValueError(f"a count is not a whole number of {node!r}")
     values["counts"] = Counts(*values["counts"])

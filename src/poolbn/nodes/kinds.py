@@ -98,7 +98,7 @@ def scores(
         table: the rows.
         families: nodes that are not continuous, with their parents.
         hows: the poolings of `poolings`.
-        each: the penalty of a parameter of each kind of `Counts`, (3,).
+        each: the penalty of a parameter of each kind of `Counts`, (5,).
         final: whether regressions start from everywhere.
         keep: is given the regressions with random effects.
     """
@@ -250,7 +250,7 @@ def hopeless(
         C, r = step.C, at.basis.varying
         varies = how.random == "full" or (how.random != "intercept" and name in how.random)
         new = (r + width) * (r + width + 1) // 2 - r * (r + 1) // 2 if varies else 0
-        charge = float(np.array([C * width, new, 0]) @ each) + own - at.score
+        charge = float(np.array(Counts(C * width, new, 0)) @ each) + own - at.score
         gain = step.gain(name, varies=varies)
         found.append(is_hopeless(gain, charge, new))
     return found

@@ -52,14 +52,19 @@ class Counts(NamedTuple):
     """Free parameters of a node, by what informs them.
 
     Attributes:
-        rows: by all rows: fixed effects, a common variance, one between units inside data sets.
+        rows: by all rows: fixed effects, a common variance.
         groups: by the number of data sets: (co)variances between them.
         own: by the rows of single data sets.
+        units: by the number of units inside data sets that have two rows or more: a variance
+            between them.
+        own_units: by that of single data sets.
     """
 
     rows: int
     groups: int
     own: int
+    units: int = 0
+    own_units: int = 0
 
 
 class Block(NamedTuple):
@@ -331,7 +336,7 @@ class LocalFit(ABC):
     @property
     def has_population(self) -> bool:
         """Whether it says what new data sets are like."""
-        own = self.counts.own > 0 and self.counts.own == self.n_params
+        own = 0 < self.counts.own == self.n_params - self.counts.own_units
         return self.status is Status.GIVEN or not own
 
     @abstractmethod

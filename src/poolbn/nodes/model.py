@@ -19,8 +19,8 @@ class Penalty(NamedTuple):
     """What a score takes from log-likelihoods.
 
     Attributes:
-        each: the penalty of one parameter of each kind of `Counts`, (3,).
-        rows: with a correction for few rows, those that tell of parameters of each kind, (3,); else
+        each: the penalty of one parameter of each kind of `Counts`, (5,).
+        rows: with a correction for few rows, those that tell of parameters of each kind, (5,); else
             None. With m rows and q coefficients, a parameter raises a likelihood by m / (m - q - 2)
             where many rows make it 1 (AICc, Hurvich and Tsai, 1989): the difference is taken too.
             And fixed effects follow data sets with little noise, see `Likelihoods.uneven`.
@@ -35,7 +35,7 @@ class Penalty(NamedTuple):
     def charges(
         self, counts: NDArray[np.int64], coefficients: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """What is taken from families with so many parameters, (M, 3), and coefficients, (M,)."""
+        """What is taken from families with so many parameters, (M, 5), and coefficients, (M,)."""
         if self.rows is None:
             return np.asarray((counts * self.each).sum(axis=1))
         few = self.rows / np.maximum(self.rows - coefficients[:, None] - 2.0, 1.0) - 1
@@ -55,7 +55,7 @@ class Likelihoods(NamedTuple):
 
     Attributes:
         loglik: -inf where there is none, (M,).
-        counts: parameters of each kind of `Counts`, (M, 3).
+        counts: parameters of each kind of `Counts`, (M, 5).
         uneven: half the logarithm of the mean residual variance times the mean precision, (M,): 0
             where data sets have the same, or where the penalty does not ask.
     """

@@ -176,8 +176,8 @@ class LeastSquares(Gaussian):
             return own
         if self.separate:
             several = data.units.data_set[data.units.size > 1]
-            return own._replace(own=own.own + len(np.unique(several)))
-        return own._replace(rows=own.rows + 1)
+            return own._replace(own_units=len(np.unique(several)))
+        return own._replace(units=1)
 
     def neighbours(
         self,
@@ -445,7 +445,7 @@ class Partial(Gaussian):
         slopes = sizes - lmm.Slopes.of(data, self.random).without(families)
         known = _all_counts(self, int(sizes.max(initial=0)), len(data.n), data.inside)
         counts = known[sizes, slopes]
-        counts[:, Counts._fields.index("rows")] += data.units is not None
+        counts[:, Counts._fields.index("units")] = data.units is not None
         return Likelihoods(found.loglik, counts, found.uneven)
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
@@ -581,7 +581,7 @@ class Partial(Gaussian):
             residual_shape=f.shape,
             residual_scale=f.scale,
             loglik=f.loglik,
-            counts=counts._replace(rows=counts.rows + (units is not None)),
+            counts=counts._replace(units=int(units is not None)),
             unit=None if units is None else units.name,
             unit_share=share,
             n_rows=int(data.rows),

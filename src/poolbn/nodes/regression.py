@@ -619,9 +619,9 @@ class Problems:
         problem = self.of(how)
         own, units = problem.d + problem.dispersed, int(problem.nested)
         if isinstance(how, NoPooling):
-            return Counts(0, 0, problem.F * own + problem.of_units(problem.F))
+            return Counts(0, 0, problem.F * own, own_units=problem.of_units(problem.F))
         between = problem.n_params - own - units if isinstance(how, Partial) else 0
-        return Counts(own + units, between, 0)
+        return Counts(own, between, 0, units=units)
 
     def partial(self, how: Partial, *, final: bool) -> tuple[glmm.Problem, glmm.Found, bool]:
         """The regression with random effects, its maximum, and whether only the intercept varies.
@@ -667,7 +667,7 @@ def regression_score(
     Args:
         problems: the regressions.
         hows: the ways to share strength.
-        each: the penalty of a parameter of each kind of `Counts`, (3,).
+        each: the penalty of a parameter of each kind of `Counts`, (5,).
         final: whether to start from everywhere.
         keep: is given the fits of partial pooling.
     """

@@ -330,7 +330,7 @@ def tabular_scores(counts: Sequence[NDArray[np.int64]], how: Candidate, each: Fl
     Args:
         counts: of each family, see `counts_of`.
         how: how data sets share strength.
-        each: the penalty of a parameter of each kind of `Counts`, (3,).
+        each: the penalty of a parameter of each kind of `Counts`, (5,).
     """
     params = np.array([_params(own, how) for own in counts])
     made, draws = zip(*(_for_fit(own, how) for own in counts), strict=True)

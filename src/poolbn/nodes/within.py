@@ -91,7 +91,7 @@ def gains(
         table: the rows.
         child: a discrete node or a count.
         parents: its parents; those that are constant in each data set left out.
-        each: the penalty of a parameter of each kind of `Counts`, (3,).
+        each: the penalty of a parameter of each kind of `Counts`, (5,).
         form: which models discrete nodes with discrete parents may have, see `Partial.discrete`.
         known: a count without parents, which is looked at here by default.
 
@@ -99,7 +99,7 @@ def gains(
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> made = trial.assign(heavy=trial["bmi"] > 30)[["clinic", "age", "heavy"]]
-        >>> table, each = pb.table(made, group="clinic"), np.full(3, np.log(750) / 2)
+        >>> table, each = pb.table(made, group="clinic"), np.full(5, np.log(750) / 2)
         >>> gains(table, "heavy", ["age"], each) < 0
         True
     """
@@ -113,7 +113,7 @@ def gains(
     K = len(table.categories[table.names.index(child)])
     if not len(rows.y):  # no data set says anything
         columns = len(rows.X) - 1
-        return -float(np.array([columns * max(K - 1, 1), 1, 0]) @ each)
+        return -float(columns * max(K - 1, 1) * each[0] + each[1])
     T = _basis(rows, spans([table.categories[table.names.index(name)] for name in names]))
     if T is None:
         return -math.inf
@@ -272,7 +272,7 @@ def _of_table(counts: NDArray[np.number], each: Floats) -> float:
     kernel = kernels("within")
     lines = np.empty((kernel.TABLE_LINES, max(F * C, F * K, C * K)))
     kernel.tables(np.ascontiguousarray(n), np.empty((F, C, K)), lines, np.empty((2, K, K)), result)
-    return float(result[2] - result[0] - np.array([slopes, 1, 0]) @ each)
+    return float(result[2] - result[0] - slopes * each[0] - each[1])
 
 
 def _parts(together: NDArray[np.bool_]) -> int:
@@ -330,7 +330,7 @@ class _Problem:
     def charge(self, each: Floats) -> float:
         """What slopes and their (co)variances cost."""
         p = self.p
-        return float(np.array([self.C * p, p * (p + 1) // 2, 0]) @ each)
+        return float(self.C * p * each[0] + p * (p + 1) // 2 * each[1])
 
     def _fit(self, stage: int, log_theta: float, result: Floats) -> None:
         kernels("within").fit(

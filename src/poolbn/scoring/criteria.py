@@ -11,6 +11,7 @@ import numpy as np
 from poolbn.errors import check_option
 from poolbn.moments.data import Data
 from poolbn.moments.standardised import StandardisedStats, standardise
+from poolbn.moments.units import UnitSums
 from poolbn.nodes.choosing import check_admits
 from poolbn.nodes.model import NodeModel, Penalty, same_for_all
 from poolbn.scoring.families import NodeScores
@@ -27,8 +28,9 @@ class InformationCriterion:
     BIC charges log(n) / 2 for a parameter, n the rows of all data sets (eq. bic). "bic-h" charges
     half the logarithm of what tells of it: n for fixed effects and a common variance, n_j for
     parameters of data set j. (Co)variances between data sets are half-way between log(|F|) / 2,
-    right where data sets differ much, and log(n) / 2. From it goes what `sparsity` takes. Least
-    squares have a correction for few rows too, see `Penalty`.
+    right where data sets differ much, and log(n) / 2. A variance between units inside data sets is
+    charged for as many as have two rows or more. From it goes what `sparsity` takes. Least squares
+    have a correction for few rows too, see `Penalty`.
 
     "bic-w" is "bic-h" of what happens within data sets: where pooling is partial, their levels are
     free, see `inside`. With complete and no pooling it is "bic-h".
@@ -73,7 +75,17 @@ class InformationCriterion:
         """That of a parameter of each kind of `Counts`."""
         if self._sparse:
             rows, groups, own = math.log(data.rows), math.log(len(data.n)), np.log(data.n).mean()
-            tell = np.array([data.rows, data.rows, data.rows / len(data.n)])
-            each = np.array([rows, (rows + groups) / 2, own]) / 2
+            units, own_units = _of_units(data.units)
+            several, one = data.rows, data.rows / len(data.n)
+            tell = np.array([several, several, one, several, one])
+            each = np.array([rows, (rows + groups) / 2, own, units, own_units]) / 2
             return Penalty(each, tell, inside=self.name == "bic-w")
         return same_for_all({"loglik": 0.0, "aic": 1.0, "bic": math.log(data.rows) / 2}[self.name])
+
+
+def _of_units(units: UnitSums | None) -> tuple[float, float]:
+    """Logarithms of how many have two rows or more, of all, and of a data set in the mean."""
+    if units is None or not (more := units.size > 1).any():
+        return 0.0, 0.0
+    each = np.bincount(units.data_set[more], units.count[more])
+    return math.log(each.sum()), float(np.log(each[each > 0]).mean())

@@ -121,7 +121,7 @@ class RowNodes:
     Attributes:
         data: the rows, or counts of them.
         hows: the poolings that a final fit may have; a search has the first one.
-        each: the penalty of a parameter of each kind of `Counts`, (3,).
+        each: the penalty of a parameter of each kind of `Counts`, (5,).
         inside: whether levels of data sets are free, see `inside`.
     """
 

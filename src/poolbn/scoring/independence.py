@@ -22,7 +22,7 @@ from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.design import design_of, varying_parent
 from poolbn.nodes.links import Family, Response
-from poolbn.nodes.model import Choice, NodeModel
+from poolbn.nodes.model import Choice, NodeModel, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.regression import Problems, owners_of, regression_score
 from poolbn.scoring.combined import ScoreVectors
@@ -204,7 +204,7 @@ class ColumnTests:
                 continue  # one value a unit says nothing of what varies inside units
             K = len(table.categories[child])
             response = Response(levels=K) if K else Response(Family.NEGATIVE_BINOMIAL)
-            name, none = table.names[child], np.zeros(3)
+            name, none = table.names[child], same_for_all(0.0).each
             less, more = (
                 regression_score(
                     Problems(design_of(table, name, own), response, owners_of(table, own)),
