@@ -68,8 +68,8 @@ ORDER = {
         "ordering",
     ],
     "inference": [
-        "assembled", "drawing", "marginals", "locals", "gibbs", "conditioning", "posterior",
-        "engine", "linear", "parts", "general", "units", "events",
+        "assembled", "drawing", "marginals", "locals", "gibbs", "unitgaps", "conditioning",
+        "posterior", "engine", "linear", "parts", "general", "units", "events",
     ],
     "network": [
         "presenting", "graphical", "questions", "interventions", "totals",

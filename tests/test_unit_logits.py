@@ -367,7 +367,9 @@ def test_independence_is_tested_with_units() -> None:
 def test_missing_cells_are_not_filled_where_rows_are_alike() -> None:
     frame = visits()
     gaps = frame.assign(bad=frame["bad"].where(np.arange(len(frame)) % 9 != 0))
-    with pytest.raises(pb.DataError, match="EM takes rows for independent"):
+    with pytest.raises(
+        pb.DataError, match="EM of columns that are not continuous takes rows for independent"
+    ):
         pb.learn(gaps, group=GROUP, kinds=KINDS, missing="em")
     net = pb.learn(gaps, group=GROUP, kinds=KINDS, missing="drop", score="bic")
     assert net.unit == "patient"

@@ -175,7 +175,10 @@ def test_the_bootstrap_draws_units_and_folds_keep_them() -> None:
     [
         (lambda f: pb.learn(f, group=GROUP, pooling="complete", score="bge"), "BGe takes rows"),
         (lambda f: pb.learn(f, group=GROUP, pooling="none", score="gprior"), "gprior takes rows"),
-        (lambda f: pb.stats(f.mask(f > 2), group=GROUP, missing="em"), "EM takes rows"),
+        (
+            lambda f: pb.stats(f.mask(f > 2), group=GROUP, missing="em"),
+            "EM from sufficient statistics takes rows",
+        ),
         (lambda f: pb.impute(f, group=GROUP), "impute takes rows"),
         (lambda f: pb.learn(f, group=GROUP, search=pb.PC(test="t")), "the test 't' takes rows"),
     ],

@@ -22,7 +22,8 @@ GRID = np.linspace(-6, 6, 241)  # slopes
 
 
 def bic(table: pb.Table) -> Floats:
-    return np.log([table.n_rows, len(table.levels), table.n_rows / len(table.levels)]) / 2
+    of = np.log([table.n_rows, len(table.levels), table.n_rows / len(table.levels)]) / 2
+    return np.append(of, [0.0, 0.0])  # and nothing for variances between units
 
 
 def levels(utility: Floats, rng: np.random.Generator) -> Floats:

@@ -4,6 +4,9 @@ Monte Carlo EM over graphs. Cells are first drawn from a normal distribution of 
 indicators for levels, by EM in each data set. A network is learned from the completed rows; the
 cells are drawn again, from it; and so on until graph and score stay. Each round begins with the
 first draws and uses the same random numbers, so that the same network gives the same cells.
+
+Where there are units inside data sets, columns are continuous, and draws are exact, see
+`inference.unitgaps`; the first ones are from a normal distribution with levels of units.
 """
 
 from __future__ import annotations
@@ -17,12 +20,13 @@ import numpy as np
 from poolbn.arrays import Flags, Floats, Positions
 from poolbn.inference.gibbs import Rows, Sampler
 from poolbn.inference.locals import Local, Redraw, locals_of, redrawings
+from poolbn.inference.unitgaps import TwoLevels, UnitGaps, of_network
 from poolbn.moments.cases import check_no_units
 from poolbn.moments.data import numbers
 from poolbn.moments.reading import WITHOUT_EM
 from poolbn.moments.table import FilledTable, Table, gaps_of
 from poolbn.network.network import Network
-from poolbn.tables.kinds import has_levels, is_whole
+from poolbn.tables.kinds import has_levels, is_normal, is_whole
 
 _SWEEPS = 15
 _SAME = 1.0  # difference of scores between rounds that settle
@@ -39,7 +43,8 @@ class MonteCarloEM:
     rounds: int = 10  # the most
 
     def __post_init__(self) -> None:
-        check_no_units(self.table, "EM", *WITHOUT_EM)
+        if not all(map(is_normal, self.table.kinds)):
+            check_no_units(self.table, "EM of columns that are not continuous", *WITHOUT_EM)
 
     @staticmethod
     def of(table: Table, *, quick: bool = False) -> MonteCarloEM:
@@ -101,8 +106,34 @@ class MonteCarloEM:
         return found
 
     @cached_property
+    def _units(self) -> tuple[UnitGaps, Positions]:
+        """All rows of the units that lack cells, and where those are which lack them, (R,)."""
+        table = self.table
+        assert table.units is not None
+        at = np.flatnonzero(np.isin(table.units, table.units[self.rows]))
+        own = {unit: k for k, unit in enumerate(dict.fromkeys(table.units[self.rows].tolist()))}
+        unit = np.array([own[u] for u in table.units[at].tolist()], dtype=np.int64)
+        values = np.ascontiguousarray(table.values[np.ix_(self.columns, at)].T)
+        of = UnitGaps(values, table.data_set[at], unit, len(table.levels))
+        return of, np.searchsorted(at, self.rows)
+
+    def _drawn(self, at: TwoLevels, draws: int, *use: int) -> Floats:
+        """Draws (draws, N, R) of rows in units."""
+        of, where = self._units
+        n, N = of.values.shape
+        found = np.empty((draws, N, len(where)))
+        for m in range(draws):
+            rng = np.random.default_rng([self.seed, *use, m])
+            of_units, of_rows = rng.normal(size=(int(of.unit.max()) + 1, N)), np.zeros((n, N))
+            of_rows[where] = rng.normal(size=(len(where), N))
+            found[m] = of.drawn(at, of_units[None], of_rows[None])[0, where].T
+        return found
+
+    @cached_property
     def first(self) -> Floats:
         """Draws by EM on indicators, (M, N, R)."""
+        if self.table.units is not None:
+            return self._drawn(self._units[0].begin(), self.draws, _START)
         table = self.table.select([self.table.names[k] for k in self.columns])
         completion = gaps_of(table).completion
         known = numbers(table, table.names, incomplete=True)[1].T[self.rows]
@@ -123,8 +154,8 @@ class MonteCarloEM:
 
     def expected(self, network: Network) -> FilledTable:
         """The table with draws by a network."""
-        nodes = self._nodes(network)
-        return FilledTable.of(self.table, self.in_table(self._swept(nodes, self.first, _EXPECTED)))
+        cells = self._swept(network, self._nodes(network), self.first, _EXPECTED)
+        return FilledTable.of(self.table, self.in_table(cells))
 
     def _nodes(self, network: Network) -> list[Local]:
         """In the order of columns, estimates for certain."""
@@ -132,9 +163,13 @@ class MonteCarloEM:
         fits = {name: network.fits[name] for name in names}
         return list(locals_of(fits, certain=self.table.levels))
 
-    def _swept(self, nodes: list[Local], start: Floats, *use: int) -> Floats:
+    def _swept(self, network: Network, nodes: list[Local], start: Floats, *use: int) -> Floats:
         """Draws (M, N, R) by nodes, from others."""
         M, N, R = start.shape
+        if self.table.units is not None:
+            fits = (network.fits[self.table.names[k]].gaussian for k in self.columns)
+            shares = [None if fit is None else fit.unit_share for fit in fits]
+            return self._drawn(of_network(nodes, shares, self._units[0]), M, *use)
         values = np.ascontiguousarray(start.transpose(1, 0, 2)).reshape(N, M * R)
         sets = np.tile(self.table.data_set[self.rows], M)
         rows = Rows(values, np.tile(self.missing, (1, M)), sets)
@@ -155,7 +190,7 @@ class MonteCarloEM:
         def begin() -> tuple[list[Redraw], Floats]:
             nodes = self._nodes(network)
             made = redrawings({name: network.fits[name] for name in ordered.names}, nodes, ordered)
-            return made, self._swept(nodes, self.first, _EXPECTED)
+            return made, self._swept(network, nodes, self.first, _EXPECTED)
 
         def table(k: int) -> Table:
             if k not in found:
@@ -163,7 +198,7 @@ class MonteCarloEM:
                 rng = np.random.default_rng([self.seed, _PLAUSIBLE, k])
                 own = [redraw(rng) for redraw in made]
                 one = start[k % len(start)][None]
-                found[k] = self.in_table(self._swept(own, one, _PLAUSIBLE, k)[0])
+                found[k] = self.in_table(self._swept(network, own, one, _PLAUSIBLE, k)[0])
             values = self.table.values.copy()
             values[:, np.sort(self.rows)] = found[k]
             return replace(self.table, values=values)

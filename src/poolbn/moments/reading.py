@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_FROM_ROWS = (InPython("learn from rows by pb.learn(data, missing='em')", "learn from rows"), ", ")
 WITHOUT_EM = ("leave incomplete rows out with ", DROP, ", or ", NO_UNITS)  # where there are units
 _FAN_IN = 8  # statistics that are added up at once
 
@@ -382,7 +383,7 @@ def _of_rows(
     if not is_dask(source) or checkpoint is not None:
         return of_reading(reading, None if checkpoint is None else Checkpoint(checkpoint))
     if missing == "em":
-        check_no_units(reading.unit, "EM", *WITHOUT_EM)
+        check_no_units(reading.unit, "EM of a Dask frame", *WITHOUT_EM)
         return of_partitions(source, reading, patterns).completed()
     if reading.unit is not None:
         return of_partitions(source, reading, _open).closed()
@@ -447,8 +448,7 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
     if checkpoint is not None:
         check_no_units(reading.unit, "a checkpoint")
     if reading.missing == "em":
-        check_no_units(reading.unit, "EM", *WITHOUT_EM)
-    if reading.missing == "em":
+        check_no_units(reading.unit, "EM from sufficient statistics", *_FROM_ROWS, *WITHOUT_EM)
         return patterns(reading.rows()).completed()
     if checkpoint is None:
         return accumulate(reading.rows())

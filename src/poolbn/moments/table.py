@@ -34,7 +34,7 @@ from poolbn.moments.reading import (
     stats,
 )
 from poolbn.moments.sums import Sums
-from poolbn.moments.units import UnitTally
+from poolbn.moments.units import UnitSums, UnitTally, of_rows
 from poolbn.tables.data import Reading, as_parts, prepare_kinds
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import (
@@ -390,6 +390,9 @@ def gathered(
         )
         if any(not is_normal(kind) for kind in found):
             made, _ = in_order(reading, found, kinds or {})
+        elif missing == "em" and reading.unit is not None:  # EM needs the rows of units
+            table, _ = in_order(reading, found, kinds or {})
+            made = table if table.has_gaps else table.stats()
         elif is_dask(source):  # rows stay where they are
             made = stats(source, group=group, columns=reading.names, missing=missing)
         else:
@@ -563,7 +566,23 @@ class FilledTable(Table):
             names, self.levels, self.n.copy(), mean, scatter, self.dropped.copy(), self.group,
             patterns.known.facts,
             filled=Filled(patterns, observed, partial(self._drawn_stats, chosen), by_network=True),
+            units=self._expected_units(X, mean),
         )  # fmt: skip
+
+    def _expected_units(self, X: Floats, mean: Floats) -> UnitSums | None:
+        """Of units: cells of one draw belong together in all rows of a unit."""
+        if self.units is None or self.unit is None:
+            return None
+        row, draw = self._which
+        parts = []
+        for m in range(len(self.draws)):
+            here = (draw < 0) | (draw == m)
+            sets, own = self.data_set[row[here]], self.units[row[here]]
+            parts.append(of_rows(self.unit, sets, own, X[:, here] - mean[sets].T))
+        squares = np.mean([part.squares for part in parts], axis=0)
+        return replace(
+            parts[0], sums=np.mean([part.sums for part in parts], axis=0), squares=squares
+        )
 
     def _drawn_stats(
         self, columns: tuple[str, ...], stats: GroupStats, seed: Sequence[int]

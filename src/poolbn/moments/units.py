@@ -311,6 +311,16 @@ class OpenUnits:
         return _gathered(self.name, self.data_set, self.size, mean - self.center, lines)
 
 
+def of_rows(name: str, data_set: Integers, unit: Integers, columns: Floats) -> UnitSums:
+    """Those of rows (N, n), about 0; units are 0, 1, ... from data set to data set."""
+    U = int(unit.max()) + 1
+    own = np.zeros(U, dtype=np.int64)
+    own[unit] = data_set
+    lines = np.array([np.bincount(unit, column, U) for column in columns]).reshape(-1, U)
+    shift = np.zeros((int(own.max()) + 1, len(columns)))
+    return _gathered(name, own, np.bincount(unit, minlength=U), shift, lines)
+
+
 def _gathered(
     name: str, data_set: Integers, size: Integers, shift: Floats, lines: Floats
 ) -> UnitSums:
