@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
@@ -379,3 +379,16 @@ def test_cells_that_are_drawn_as_they_were_change_nothing() -> None:
     for child, parents in (("y", ["x"]), ("y", ["z"]), ("c", ["x", "z"])):
         before = within.gains(table, child, parents, FREE)
         assert within.gains(filled, child, parents, FREE) == pytest.approx(before, abs=1e-6)
+
+
+@pytest.mark.parametrize("child", ["X1", "X9", "X13"])
+def test_no_likelihood_within_data_sets_is_above_one(child: str) -> None:
+    """Where slopes that vary separate data sets there is no maximum, and no score of it."""
+    dag = pb.random_dag(14, 1.5, seed=302000)
+    network = pb.random_network(dag, 5, discrete=0.5, seed=302000)
+    table = pb.table(pb.random_table(network, 30, seed=302000), group="F")
+    rows = within._rows(table, child, ())
+    assert int(rows.y.max()) == 2
+    none = within._without(rows.per_level())
+    for parents in combinations(sorted({"X1", "X3", "X5", "X7", "X8", "X14"} - {child}), 4):
+        assert none + within.gains(table, child, parents, FREE) < 0.0

@@ -59,7 +59,9 @@ _SPREADS = 40  # scoring steps in D
 _GAIN, _FIRST_GAIN = 1e-3, 0.1  # of the last one; while modes still move
 _SHORTEST = 1e-2  # part of one
 COMMON, VARYING = 0, 1  # stages
-_WIDEST = 25.0  # variance of slopes on columns of variance one; beyond there is no maximum
+# Variances of slopes on columns of variance one: where the search ends, and from which on the
+# likelihood has no maximum.
+_WIDEST, _TOO_WIDE = 25.0, 20.0
 _ROUNDS, _MOST_ROUNDS = 3, 15  # expansions of data sets
 _SETTLED = 0.5  # by how much the last of them may still move the value
 _HALVINGS = 6
@@ -88,8 +90,9 @@ MATRICES = 13
 W_, L_, Y_, Z_, ZP_, M_, CHOL_, H_, HC_, N_, G_, NEW_, VECTOR_ = range(MATRICES)
 LINES = 6
 HLINE, KLINE, RLINE, OLD, STEP, SCALARS = range(LINES)  # from row 2 e of quads
-# Scalars of a data set: its log-likelihood, z'z, log|W_aa|, r'c + c'Pc / 2 at the P of modes.
-SEEN, SQUARE, LOGDET, MOVED = range(4)
+# Scalars of a data set: its log-likelihood, z'z, log|W_aa|, r'c + c'Pc / 2 at the P of modes, and
+# what the step to its mode should gain.
+SEEN, SQUARE, LOGDET, MOVED, EXPECTED = range(5)
 
 
 @jit
@@ -473,11 +476,12 @@ def _spread(m: Model, ridge: float, S: Floats, L: Floats, b: Floats, least: floa
 
 
 @jit
-def _settle(m: Model, L: Floats, b: Floats) -> None:
-    """Move all data sets to their modes, or part of the way where the expansion is far off."""
+def _directed(m: Model, L: Floats, b: Floats) -> float:
+    """Fill the steps of all data sets to their modes; what these should gain together."""
     F, q, C = m.offsets.shape[0] - 1, m.q, m.C
     p, d = q - 1, C * q
     e = C * p
+    gain = 0.0
     for j in range(F):
         quad, t = m.quads[j], m.states[j, d]
         step, rho = quad[2 * e + STEP], m.work[VECTOR_, 1]
@@ -493,7 +497,6 @@ def _settle(m: Model, L: Floats, b: Floats) -> None:
                 v += _shared(m.A, C, x // p, y // p) * D * rho[y]
             at = (x // p) * q + 1 + x % p
             step[at] = v - t[at]
-        before = quad[2 * e + SCALARS, SEEN]
         _aim(m, j)
         expected = 0.5 * quad[2 * e + SCALARS, SQUARE]
         for x in range(e):
@@ -501,7 +504,18 @@ def _settle(m: Model, L: Floats, b: Floats) -> None:
             expected += sx * quad[2 * e + RLINE, x]
             for y in range(e):
                 expected -= 0.5 * sx * quad[x, y] * step[(y // p) * q + 1 + y % p]
-        part = 1.0
+        quad[2 * e + SCALARS, EXPECTED] = expected
+        gain += abs(expected)
+    return gain
+
+
+@jit
+def _settle(m: Model) -> None:
+    """Move all data sets to their modes, or part of the way where the expansion is far off."""
+    e = m.C * (m.q - 1)
+    for j in range(m.offsets.shape[0] - 1):
+        scalars = m.quads[j, 2 * e + SCALARS]
+        before, expected, part = scalars[SEEN], scalars[EXPECTED], 1.0
         for _ in range(_HALVINGS):
             _go(m, j, part)
             value = _look(m, j)
@@ -579,7 +593,7 @@ def fit(
         stage: COMMON slopes, or after that VARYING ones.
         states: (F, d + 2, d), see `rows`: where the search starts, and then ends.
         quads: work space, (F, 2 e + LINES, N).
-        work: work space, (MATRICES, N, N) with N at least d and 4.
+        work: work space, (MATRICES, N, N) with N at least d and 5.
         L: a factor of D, (p, p): where its search starts, or 0 for what rows leave uncertain.
         result: profile log-likelihood with common slopes; whether that search ended; log|W_aa|
             there; log-likelihood with slopes that vary, -inf if there is no maximum; log|W_aa|
@@ -604,11 +618,12 @@ def fit(
             scalars = quads[j, 2 * e + SCALARS]
             value += scalars[SEEN] + 0.5 * scalars[SQUARE] - scalars[MOVED]
             result[4] += scalars[LOGDET]
-        if i >= _ROUNDS - 1 and abs(value - before) < _SETTLED:
-            result[3] = value
+        left = _directed(m, L, b)
+        if i >= _ROUNDS - 1 and max(abs(value - before), left) < _SETTLED:
+            result[3] = value if _widest(L, p) < _TOO_WIDE else -np.inf
             break
         result[3], before = -np.inf, value  # as long as modes are not found
-        _settle(m, L, b)
+        _settle(m)
     if family == NEGATIVE_BINOMIAL:
         result[5] = dispersion(table, q, offsets[0], offsets[F], theta)[0]
 

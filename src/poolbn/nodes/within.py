@@ -303,7 +303,7 @@ class _Problem:
             self._begin(n)
         self.levels = self.states[:, d].copy()
         self.finite = n / np.maximum(n - 1.0, 1.0) if response.has_levels else np.ones(self.F)
-        kernel, N = kernels("within"), max(d, 4)
+        kernel, N = kernels("within"), max(d, 5)
         self.quads = np.empty((self.F, 2 * self.C * self.p + kernel.LINES, N))
         self.work = np.empty((kernel.MATRICES, N, N))
         self.L = np.zeros((max(self.p, 1), max(self.p, 1)))
