@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,6 +130,15 @@ def design_of(table: Data, child: str, parents: Sequence[str]) -> Design:
     if not weight.all():
         design = _counting(design)
     return design if table.mostly_unique.intersection(parents) else collapse(design)
+
+
+def deviations(design: Design) -> Design:
+    """With columns less their means in each data set: what tells nothing of levels of these."""
+    X = design.X.copy()
+    for a, b in pairwise(design.offsets.tolist()):
+        weight = design.weight[a:b]
+        X[a:b, 1:] -= weight @ X[a:b, 1:] / max(weight.sum(), 1.0)
+    return replace(design, X=X)
 
 
 def _by_unit(design: Design, units: Integers) -> Design:

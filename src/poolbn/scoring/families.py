@@ -28,7 +28,7 @@ from poolbn.nodes.model import NeighbourScores, NodeModel, Penalty
 from poolbn.nodes.poolings import Complete, Partial
 from poolbn.nodes.rowscores import Fitted
 from poolbn.run.compiling import prefetch
-from poolbn.scoring.inside import InsideLikelihood, most_of, promised
+from poolbn.scoring.inside import InsideLikelihood, most_of, promised, promised_with_units
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity
 from poolbn.tables.kinds import has_levels, kind_named
@@ -169,6 +169,10 @@ class RowNodes:
             return 0.0
         if family not in self._gains:
             child, parents = self._named(family)
+            if self.data.unit is not None:
+                found, alone = (self._of_deviations((child, own)) for own in (parents, []))
+                self._gains[family] = found - alone
+                return self._gains[family]
             if has_levels(self.data.kind(child)):
                 known, form = None, self.hows[0].discrete
             else:
@@ -176,6 +180,21 @@ class RowNodes:
             gain = within.gains(self.data, child, parents, self.each, form, known)
             self._gains[family] = gain
         return self._gains[family]
+
+    def _of_deviations(self, family: Names) -> float:
+        how, (child, parents) = self.hows[0], family
+        assert isinstance(how, Partial)
+        if parents or child not in self._without:
+            found = kinds.score_of_deviations(self.data, family, how, self.each)
+            if parents:
+                return found
+            self._without[child] = found
+        return self._without[child]
+
+    @cached_property
+    def _without(self) -> dict[str, float]:
+        """Scores without parents, with units inside data sets."""
+        return {}
 
     @cached_property
     def _gains(self) -> dict[Family, float]:
@@ -263,7 +282,11 @@ class RowNodes:
             more[m, [child, *parents]] = False
             for p in np.flatnonzero(more[m]).tolist():
                 wanted[at[m] : at[m + 1], columns[p]] = True
-        each = promised(numbers, several, wanted)
+        how = self.hows[0]
+        if numbers.units is not None and isinstance(how, Partial):
+            each = promised_with_units(numbers, how, several, wanted)
+        else:
+            each = promised(numbers, several, wanted)
         own = self.scores(families)
         found = NeighbourScores(np.full(more.shape, np.nan), np.zeros(more.shape, dtype=bool))
         for m, (child, parents) in enumerate(families):
@@ -288,6 +311,8 @@ class RowNodes:
         if not self.inside:
             return kinds.table_score(self.data, (name, names), self.hows[0], self.each) > score
         if any(self._level[p] for p in parents) or self.hows[0].discrete == "logit":
+            return False
+        if self.data.unit is not None:  # a table has no place for units
             return False
         gain = within.table_gain(self.data, name, names, self.each)
         return gain + float(self._plain([(child, ())])[0]) > score
@@ -325,8 +350,7 @@ class _Rows:
         inside = penalty.inside and isinstance(first, Partial) and first.random == "full"
         if inside:
             prefetch("within")
-        # Levels of units cannot be free too: with units the score is the plain one.
-        tells = inside and data.unit is None and standardise(data.stats()).tells_inside
+        tells = inside and standardise(data.stats()).tells_inside
         return RowNodes(data, hows, penalty.each, tells)
 
 

@@ -137,16 +137,9 @@ class InsideLikelihood:
 
     def _promised(self, families: Sequence[Family], wanted: Flags) -> Floats:
         """With units inside data sets, whose variance stays as the families' own fits have it."""
-        data, model = self.inside.data, self.inside.model
+        model = self.inside.model
         assert isinstance(model, Partial)
-        gains = np.zeros(wanted.shape)
-        for m, family in enumerate(families):
-            view = data
-            if not data.unit_level[family[0]]:
-                ratio = model.unit_ratios(data, [family])
-                view = data.whitened(np.full(len(data.n), ratio[0]))
-            gains[m] = promised(view, [family], wanted[m : m + 1])[0]
-        return gains
+        return promised_with_units(self.inside.data, model, families, wanted)
 
     def cost(self) -> float:
         """About the regressions that one score costs."""
@@ -172,4 +165,21 @@ def promised(data: StandardisedStats, families: Sequence[Family], wanted: Flags)
         data.n, data.scatter, *packed, wanted, np.empty((p, p)), np.empty((p, N)),
         np.empty((F, N)), np.empty((F, N)), np.empty((6, F)), gains,
     )  # fmt: skip
+    return gains
+
+
+def promised_with_units(
+    data: StandardisedStats, model: Partial, families: Sequence[Family], wanted: Flags
+) -> Floats:
+    """The same with units inside data sets, whose variance stays as the families' own fits have it.
+
+    Where a child describes units rows are as they are.
+    """
+    gains = np.zeros(wanted.shape)
+    for m, family in enumerate(families):
+        view = data
+        if not data.unit_level[family[0]]:
+            ratio = model.unit_ratios(data, [family])
+            view = data.whitened(np.full(len(data.n), ratio[0]))
+        gains[m] = promised(view, [family], wanted[m : m + 1])[0]
     return gains
