@@ -290,6 +290,29 @@ def test_values_of_few_units_are_not_written(tmp_path) -> None:
     assert units.count.min() >= 20  # ten of each half
 
 
+def test_columns_that_vary_inside_few_units_are_not_written(tmp_path) -> None:
+    """What is left inside units of its products would be of one patient's visits alone."""
+    frame = visits(15, patients=60)
+    wrong = frame.assign(sex=(frame["patient"] % 2).astype(float))
+    size = wrong.groupby("patient")["x"].transform("size")
+    one = wrong.index[size == size.max()][0]
+    wrong.loc[one, "sex"] = 1 - wrong.loc[one, "sex"]
+    stats = pb.stats(wrong, group=GROUP)
+    own = wrong[wrong["patient"] == wrong.loc[one, "patient"]]
+    j, units = stats.levels.index(own["clinic"].iloc[0]), stats.units
+    assert units is not None
+    at, x = stats.names.index("sex"), stats.names.index("x")
+    here = units.data_set == j
+    left = stats.scatter[j, at, x] - (units.squares[here, at, x] / units.size[here]).sum()
+    away = own["sex"] - own["sex"].mean()  # of the patient whose sex changes
+    assert left == pytest.approx(float(away @ own["x"]), abs=1e-8)
+    with pytest.raises(pb.DataError, match=r"'sex' varies inside fewer than 10 units"):
+        stats.save(tmp_path / "s.stats")
+    stats.save(tmp_path / "s.stats", allow_small=True)
+    varying = frame.assign(ill=np.arange(len(frame)) % 2.0)
+    pb.stats(varying, group=GROUP).save(tmp_path / "s.stats")
+
+
 def test_a_formula_may_name_the_units() -> None:
     stats = pb.stats(visits(16), group=GROUP)
     fit = pb.fit_node(stats, "y ~ x + (1 + x | clinic) + (1 | patient)")

@@ -131,6 +131,7 @@ def _shown(stats: GroupStats) -> Iterator[tuple[str, str, str]]:
 
 
 _ROUNDED = 1e-6  # of a number of units
+_VARIES = 0.25  # of squares of a column of 0 and 1 inside units: more than rounding makes
 # Rows that a data set must have to be written to a file that is handed on.
 SMALLEST = 10
 _OF_DATA_SETS = ("n", "mean", "scatter", "dropped", "cubes")  # arrays (F, ...)
@@ -459,6 +460,8 @@ def _shareable(stats: GroupStats, units: UnitSums) -> UnitSums:
         np.array([of(stats.facts[k].values or [0.0, 1.0]) for k in binary]) for of in (min, max)
     )
 
+    _check_varying(stats, units, binary, high - low)
+
     def having(some: UnitSums) -> Floats:
         """At most how many units have a value of a column with two, inf for none: (C, columns).
 
@@ -491,6 +494,33 @@ def _shareable(stats: GroupStats, units: UnitSums) -> UnitSums:
             left_out(name), ", or write them anyway with ", Option("allow_small", True),
         )  # fmt: skip
     return found
+
+
+def _check_varying(stats: GroupStats, units: UnitSums, binary: Sequence[int], unit: Floats) -> None:
+    """Raise where a column with two values varies inside few units.
+
+    What is left inside units of its products with another column is then of their rows alone. In a
+    unit of m rows with both values, 0 and 1, squares about the mean are (m - 1) / m or more.
+    """
+    several = units.size > 1
+    if not binary or not several.any():
+        return
+    least = np.full(len(stats.levels), np.inf)
+    np.minimum.at(least, units.data_set[several], units.size[several])
+    own = np.einsum("caa->ca", units.squares)[:, binary] / units.size[:, None]
+    inside = np.einsum("jaa->ja", stats.scatter)[:, binary].copy()
+    np.subtract.at(inside, units.data_set, own)
+    inside /= unit**2
+    most = inside * (1 + 1 / (least - 1))[:, None]  # as many units vary as this, or fewer
+    few = (inside > _VARIES) & (most < SMALLEST - _ROUNDED)
+    if few.any():
+        j, k = np.argwhere(few)[0]
+        name = stats.names[binary[k]]
+        raise DataError(
+            f"{name!r} varies inside fewer than {SMALLEST} units ({units.name!r}) of data set "
+            f"{stats.levels[j]!r}, and sums of products reveal these; correct it if it describes "
+            "units, ", left_out(name), ", or write them anyway with ", Option("allow_small", True),
+        )  # fmt: skip
 
 
 def check_magnitude(names: Sequence[str], size: Floats) -> None:
