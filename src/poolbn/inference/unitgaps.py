@@ -33,6 +33,7 @@ from poolbn.inference.locals import Local
 _TINY = 1e-8  # the least variance inside units that rows are weighed by, of a column's variance
 _LENT = 2.0  # rows that a data set is lent to begin with
 _STEPS = 50
+_AT_ONCE = 4096  # units
 
 
 class TwoLevels(NamedTuple):
@@ -47,9 +48,23 @@ class _Given(NamedTuple):
     """What the cells that are there say of others, by pattern and data set: P of them."""
 
     which: Integers  # the pattern of each row, (n,)
+    data_set: Integers  # of each pattern, (P,)
     weight: Floats  # M, (P, N, N)
     within: Floats  # W, (P, N, N)
     noise: Floats  # a root of the covariance of what is not known of cells, (P, N, N)
+
+    @property
+    def rows(self) -> list[Integers]:
+        """Those of each pattern."""
+        order = np.argsort(self.which, kind="stable")
+        return np.split(order, np.cumsum(np.bincount(self.which, minlength=len(self.weight)))[:-1])
+
+    def times(self, matrices: Floats, vectors: Floats) -> Floats:
+        """Those of patterns (P, N, N) times vectors of rows, (..., n, N)."""
+        made = np.empty_like(vectors)
+        for matrix, at in zip(matrices, self.rows, strict=True):
+            made[..., at, :] = vectors[..., at, :] @ matrix.T
+        return made
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,15 +167,25 @@ class UnitGaps:
             left = (W - W @ weight[p] @ W + floor)[np.ix_(lacks, lacks)]
             noise[p][np.ix_(lacks, lacks)] = np.linalg.cholesky((left + left.T) / 2)
             noise[p][np.diagonal(W) < least] = 0.0
-        return _Given(which.reshape(-1), weight, at.within[patterns[:, 0]], noise)
+        sets = patterns[:, 0]
+        return _Given(which.reshape(-1), sets, weight, at.within[sets], noise)
+
+    def _weights(self, given: _Given) -> Floats:
+        """Sums of M over the rows of units, (U, N, N)."""
+        (order, starts), U = self._order, len(self._of_unit)
+        made = np.empty((U, *given.weight.shape[1:]))
+        for a in range(0, U, _AT_ONCE):
+            own = starts[a : a + _AT_ONCE]
+            end = len(order) if a + _AT_ONCE >= U else starts[a + _AT_ONCE]
+            weight = given.weight[given.which[order[own[0] : end]]]
+            made[a : a + _AT_ONCE] = np.add.reduceat(weight, own - own[0], axis=0)
+        return made
 
     def _levels(self, at: TwoLevels, given: _Given) -> tuple[Floats, Floats, Floats]:
         """What rows say, v (n, N); precisions P (U, N, N) and means (U, N) of z."""
         away = np.nan_to_num(self.known - at.mean[self.data_set])
-        v = np.einsum("rij,rj->ri", given.weight[given.which], away)
-        L = at.root[self._of_unit]
-        inside = self._in_units(given.weight[given.which])
-        precision = np.eye(L.shape[1]) + L.transpose(0, 2, 1) @ inside @ L
+        v, L = given.times(given.weight, away), at.root[self._of_unit]
+        precision = np.eye(L.shape[1]) + L.transpose(0, 2, 1) @ self._weights(given) @ L
         total = np.einsum("uji,uj->ui", L, self._in_units(v))
         return v, precision, np.linalg.solve(precision, total[:, :, None])[:, :, 0]
 
@@ -168,13 +193,11 @@ class UnitGaps:
         """The rows with draws (M, n, N) of missing cells, from normal numbers (M, U or n, N)."""
         given = self._given(at)
         v, precision, middle = self._levels(at, given)
-        root, which = np.linalg.cholesky(precision), given.which
+        root = np.linalg.cholesky(precision)
         z = middle + np.linalg.solve(root.transpose(0, 2, 1), of_units[..., None])[..., 0]
         b = np.einsum("uij,muj->mui", at.root[self._of_unit], z)[:, self.unit]
-        W, M = given.within[which], given.weight[which]
-        explained = v - np.einsum("rij,mrj->mri", M, b)
-        found = at.mean[self.data_set] + b + np.einsum("rij,mrj->mri", W, explained)
-        found += np.einsum("rij,mrj->mri", given.noise[which], of_rows)
+        found = at.mean[self.data_set] + b + given.times(given.noise, of_rows)
+        found += given.times(given.within, v - given.times(given.weight, b))
         return np.where(np.isnan(self.known), found, self.known)
 
     def begin(self) -> TwoLevels:
@@ -207,16 +230,17 @@ class UnitGaps:
         """One step of EM; means by rows, or by units."""
         given = self._given(at)
         v, precision, middle = self._levels(at, given)
-        which, F, N = given.which, self.data_sets, self.values.shape[1]
+        F, N = self.data_sets, self.values.shape[1]
         L = at.root[self._of_unit]
         b = np.einsum("uij,uj->ui", L, middle)
         V = L @ np.linalg.solve(precision, L.transpose(0, 2, 1))
-        W, M = given.within[which], given.weight[which]
-        e = np.einsum("rij,rj->ri", W, v - np.einsum("rij,rj->ri", M, b[self.unit]))
-        A = W @ M
-        left = A @ V[self.unit] @ A.transpose(0, 2, 1) + W - A @ W
+        e = given.times(given.within, v - given.times(given.weight, b[self.unit]))
         own, count = np.zeros((F, N, N)), np.bincount(self.data_set, minlength=F)
-        np.add.at(own, self.data_set, e[:, :, None] * e[:, None, :] + left)
+        of_patterns = zip(given.data_set, given.within, given.weight, given.rows, strict=True)
+        for j, W, M, rows in of_patterns:
+            A = W @ M
+            own[j] += e[rows].T @ e[rows] + len(rows) * (W - A @ W)
+            own[j] += A @ V[self.unit[rows]].sum(axis=0) @ A.T
         varies = np.where(self.level, 0.0, 1.0)
         common = (own.sum(axis=0) + np.eye(N)) / (count.sum() + 1)
         within = (own + _LENT * common) / (count + _LENT)[:, None, None]
