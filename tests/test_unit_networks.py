@@ -199,6 +199,12 @@ def test_the_command_line(tmp_path) -> None:
     assert pb.load(tmp_path / "out" / "network.json").unit == "patient"
     look = CliRunner().invoke(app, ["look", str(path), "-g", "clinic"])
     assert "--group clinic/patient" in look.output
+    gaps = tmp_path / "gaps.csv"
+    visits(10).mask(lambda t: t > 2).to_csv(gaps, index=False)
+    em = ["stats", str(gaps), "-g", "clinic/patient", "--missing", "em"]
+    run = CliRunner().invoke(app, [*em, "-o", str(tmp_path / "gaps.stats")])
+    assert run.exit_code != 0
+    assert "takes rows for independent" in " ".join(run.output.split())
     stats = tmp_path / "visits.stats"
     made = CliRunner().invoke(
         app, ["stats", "make", str(path), "-g", "clinic/patient", "-o", str(stats)]

@@ -448,7 +448,6 @@ def of_reading(reading: data.Reading, checkpoint: Checkpoint | None = None) -> G
     if checkpoint is not None:
         check_no_units(reading.unit, "a checkpoint")
     if reading.missing == "em":
-        check_no_units(reading.unit, "EM from sufficient statistics", *_FROM_ROWS, *WITHOUT_EM)
         return patterns(reading.rows()).completed()
     if checkpoint is None:
         return accumulate(reading.rows())
@@ -545,6 +544,7 @@ def patterns_of(
 
 def patterns(rows: data.Rows) -> PatternStats:
     """The same, with those of rows that have missing cells."""
+    check_no_units(rows.unit, "EM from sufficient statistics", *_FROM_ROWS, *WITHOUT_EM)
     gaps = GapsInTheMaking.empty(len(rows.names))
     gaps.sums.facts = [NOTHING] * len(rows.names)
     dropped = [np.zeros(0, dtype=np.int64)]
