@@ -24,7 +24,7 @@ import numpy as np
 
 from poolbn.arrays import Flags
 from poolbn.inference.assembled import LinearNetwork
-from poolbn.inference.conditioning import Chunk, uncertain_nodes
+from poolbn.inference.conditioning import chunks, uncertain_nodes
 from poolbn.inference.engine import Engine
 from poolbn.inference.linear import Algebra
 from poolbn.inference.locals import Local, Term
@@ -382,13 +382,13 @@ class _Worker:
         at = [columns.index((i, -1)) for i in wanted]
         loglik = np.empty(len(x))
         mean, sd, df = (np.empty((len(x), len(at))) for _ in range(3))
-        for j in np.unique(sets):
-            rows = np.flatnonzero(sets == j)
-            given = model.given(x, Chunk(rows[None], seen[None], np.array([[j]])), at)
+        observed = np.broadcast_to(seen, (len(sets), len(columns)))
+        for chunk in chunks(observed, sets, len(self.mixed.levels)):
+            given, rows = model.given(x, chunk, at), chunk.rows
             loglik[rows], mean[rows], df[rows] = (
-                of[0, 0] for of in (given.loglik, given.mean, given.df)
+                of[:, 0] for of in (given.loglik, given.mean, given.df)
             )
-            variance = np.diagonal(given.cov[0, 0], axis1=-2, axis2=-1)
+            variance = np.diagonal(given.cov[:, 0], axis1=-2, axis2=-1)
             sd[rows] = np.sqrt(np.maximum(variance, 0.0))
         found = {
             i: Normal(*(of[:, t].reshape(shape) for of in (mean, sd, df)))

@@ -370,6 +370,17 @@ class LocalFit(ABC):
         Args:
             rows: of U units inside data sets, which stand for the data sets there.
             sets: the data set of each unit, (U,).
+
+        Examples:
+            >>> import numpy as np
+            >>> import poolbn as pb
+            >>> from poolbn.nodes.drawing import Observed
+            >>> trial = pb.datasets.opt()[["clinic", "age"]].dropna()
+            >>> trial["ward"] = trial["clinic"] + (trial.index % 5).astype(str)
+            >>> fit = pb.fit_node(pb.stats(trial, group=["clinic", "ward"]), "age")
+            >>> rows = Observed({}, np.array([30.0, 31.0]), np.array([0, 2]))
+            >>> fit.unit_effects(rows, np.array([0])).mean.shape
+            (1, 1)
         """
         return None
 

@@ -144,7 +144,7 @@ def known(rows: Rows, coef: Floats) -> tuple[UnitModes, Floats, Floats]:
         >>> design = Design(np.ones((4, 1)), y, np.ones(4), np.array([0, 4]), np.arange(4) // 3)
         >>> rows = Rows(design, Response(levels=2), unit_sd=np.array([1.0]))
         >>> known(rows, np.zeros((1, 1, 1)))[1].round(3).ravel()
-        array([ 0.906, -0.413])
+        array([ 0.923, -0.413])
     """
     modes = UnitModes.of(rows, coef)
     if coef.shape[1] > MOST:
