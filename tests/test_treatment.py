@@ -327,7 +327,9 @@ def test_levels_are_compared_with_the_first_in_the_rows_of_both() -> None:
 # Units inside data sets
 
 
-def of_units(seed: int, F: int = 4, U: int = 6, effect: float = 0.7) -> tuple[Rows, np.ndarray]:
+def of_units(
+    seed: int, F: int = 4, U: int = 6, effect: float = 0.7, noise: float = 1.0
+) -> tuple[Rows, np.ndarray]:
     """Rows of F data sets, with units of 1 to 5 rows; drawn by unit in every other data set."""
     rng = np.random.default_rng(seed)
     unit = np.repeat(np.arange(F * U), rng.integers(1, 6, size=F * U))
@@ -335,7 +337,7 @@ def of_units(seed: int, F: int = 4, U: int = 6, effect: float = 0.7) -> tuple[Ro
     own = rng.random(F * U)[unit] < 0.5
     x = np.where(data_set % 2 == 0, own, rng.random(n) < 0.5).astype(float)
     level = rng.normal(size=F)[data_set] + rng.normal(size=F * U)[unit]
-    return Rows(x, level + effect * x + rng.normal(size=n), data_set, F), unit
+    return Rows(x, level + effect * x + noise * rng.normal(size=n), data_set, F), unit
 
 
 def matrices(rows: Rows, unit: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -344,8 +346,11 @@ def matrices(rows: Rows, unit: np.ndarray, t: float) -> tuple[np.ndarray, np.nda
     return V, np.eye(rows.F)[rows.data_set], rows.x[:, None]
 
 
-def test_with_units_the_mean_is_by_the_restricted_likelihood_of_dense_matrices() -> None:
-    rows, unit = of_units(3)
+@pytest.mark.parametrize("noise", [1.0, 0.1])
+def test_with_units_the_mean_is_by_the_restricted_likelihood_of_dense_matrices(
+    noise: float,
+) -> None:
+    rows, unit = of_units(3, noise=noise)
 
     def deviance(t: float) -> float:
         V, levels, x = matrices(rows, unit, t)
@@ -356,9 +361,10 @@ def test_with_units_the_mean_is_by_the_restricted_likelihood_of_dense_matrices()
         logs = np.linalg.slogdet(V)[1] + np.linalg.slogdet(H)[1]
         return logs + (len(unit) - X.shape[1]) * math.log(e @ W @ e)
 
-    t = minimize_scalar(deviance, bounds=(0, 20), method="bounded", options={"xatol": 1e-9}).x
+    ends, exact = (0, 40 / noise**2), {"xatol": 1e-9}
+    t = minimize_scalar(deviance, bounds=ends, method="bounded", options=exact).x
     V, levels, x = matrices(rows, unit, t)
-    assert 0.1 < t < 10
+    assert 0.1 < noise**2 * t < 10
     root = np.linalg.cholesky(np.linalg.inv(V)).T
     found = mean_effect(rows, "continuous", 0.95, unit)
     X, y = root @ np.hstack([levels, x]), root @ rows.y
@@ -466,3 +472,10 @@ def test_with_units_levels_that_are_separated_have_no_mean() -> None:
     rows = rows._replace(y=rows.x)
     assert all(math.isnan(value) for value in mean_effect(rows, "discrete", 0.95, unit))
     assert math.isnan(mean_effect(rows._replace(x=0 * rows.x), "continuous", 0.95, unit).value)
+
+
+@pytest.mark.parametrize("kind", ["continuous", "count"])
+def test_what_describes_units_has_no_effect_of_what_varies_inside_them(kind: str) -> None:
+    rows, unit = of_units(7)
+    found = mean_effect(rows._replace(y=unit.astype(float)), kind, 0.95, unit)
+    assert all(math.isnan(value) for value in found)

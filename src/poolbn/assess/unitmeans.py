@@ -39,6 +39,7 @@ from poolbn.tables.kinds import ColumnKind, is_normal, is_whole
 
 _CLOSE = 1e-12
 _SHARES = np.linspace(0.0, 1.0, 41)[:-1]  # t / (1 + t), where the largest is looked for first
+_MOST = 1 - 1e-9  # of these
 
 
 _COUNTS = Response(Family.POISSON), Response(Family.NEGATIVE_BINOMIAL)
@@ -85,7 +86,12 @@ class Slopes(NamedTuple):
 
 
 def slopes(rows: UnitRows, kind: ColumnKind) -> Slopes | None:
-    """What the data sets say of the effect; None where the rows give no effect."""
+    """What the data sets say of the effect; None where the rows give no effect.
+
+    They give none on an outcome that describes units of a cause that varies inside them.
+    """
+    if rows.paired and not ((np.diff(rows.y) != 0) & (np.diff(rows.unit) == 0)).any():
+        return None
     if is_normal(kind):
         told = _linear(rows)
         return None if told is None else _robust(rows, *told)
@@ -126,7 +132,7 @@ def _linear(rows: UnitRows) -> tuple[Floats, Floats] | None:
         return None
     values = [deviance(share) for share in _SHARES]
     best = int(np.argmin(values))
-    ends = _SHARES[max(best - 1, 0)], _SHARES[min(best + 1, len(_SHARES) - 1)]
+    ends = _SHARES[max(best - 1, 0)], [*_SHARES[1:], _MOST][best]
     found = optimize.minimize_scalar(
         deviance, bounds=ends, method="bounded", options={"xatol": 1e-10}
     )
