@@ -178,6 +178,21 @@ def test_rows_of_other_units_are_as_without_a_history() -> None:
     np.testing.assert_allclose(filled["y"], own)
 
 
+def test_units_of_a_data_set_that_came_later_are_known_too() -> None:
+    rows = visits(7)[[*GROUP, "x", "y"]]
+    old, new = rows[rows["clinic"] < 3], rows[rows["clinic"] == 3].assign(clinic="new")
+    earlier, last = split(new)
+    net = pb.fit([("x", "y")], old, group=GROUP).adapt(earlier[["x", "y"]], "new")
+    found = net.predict(last, "y", history=earlier)["mean"].to_numpy()
+    fit = net["y"]
+    base, slope = fit.coef[-1]
+    t = fit.unit_share[-1] / (1 - fit.unit_share[-1])
+    away = (earlier["y"] - base - slope * earlier["x"]).groupby(earlier["patient"])
+    level = away.sum() * t / (1 + away.count() * t)
+    want = base + slope * last["x"] + last["patient"].map(level)
+    np.testing.assert_allclose(found, want)
+
+
 def test_what_a_history_cannot_be() -> None:
     rows = visits(5)[[*GROUP, "x", "y"]]
     net = pb.fit([("x", "y")], rows, group=GROUP)
