@@ -150,6 +150,35 @@ def test_levels_and_counts_are_averaged_over_what_rows_leave_of_their_unit(targe
     )
 
 
+def test_several_levels_are_averaged_over_what_rows_leave_of_their_unit() -> None:
+    """Three levels, whose two intercepts go together; by draws that are weighted."""
+    rng = np.random.default_rng(8)
+    rows = visits(8, clinics=3, patients=40)[[*GROUP, "x"]]
+    level = rng.normal(size=(120, 3))[rows["patient"]] + np.outer(rows["x"], [0.0, 0.5, -0.5])
+    rows["grade"] = np.array(["a", "b", "c"])[(level + rng.gumbel(size=level.shape)).argmax(axis=1)]
+    earlier, last = split(rows)
+    net = pb.fit([("x", "grade")], rows, group=GROUP, pooling="complete")
+    fit = net["grade"]
+    assert fit.unit_sd[0] > 0.3
+    found = net.predict(last, "grade", history=earlier, plugin=True)
+    cov = fit.unit_sd[0] ** 2 * np.array([[1.0, 0.5], [0.5, 1.0]])
+    w = rng.multivariate_normal(np.zeros(2), cov, size=100_000)
+
+    def chances(x: float) -> np.ndarray:
+        eta = fit.coef[0] @ [1.0, x] + w
+        e = np.exp(np.column_stack([np.zeros(len(w)), eta]))
+        return e / e.sum(axis=1, keepdims=True)
+
+    for k in range(10):
+        row = last.iloc[k]
+        before = earlier[earlier["patient"] == row["patient"]]
+        weight = np.ones(len(w))
+        for x, grade in zip(before["x"], before["grade"], strict=True):
+            weight = weight * chances(x)[:, "abc".index(grade)]
+        want = np.average(chances(row["x"]), axis=0, weights=weight)
+        np.testing.assert_allclose(found[["a", "b", "c"]].iloc[k].astype(float), want, atol=0.01)
+
+
 def test_rows_of_other_units_are_as_without_a_history() -> None:
     rows = visits(4)
     net = pb.fit(
