@@ -467,6 +467,16 @@ def test_intervals_of_the_mean_cover_where_data_sets_have_units_inside() -> None
     assert 0.92 < np.mean(covered) < 0.98
 
 
+def test_two_units_a_data_set_and_many_data_sets_have_a_mean() -> None:
+    """Also of levels and counts, whose regressions have a column for each data set."""
+    rows, unit = of_units(9, F=60, U=2)
+    counts = np.random.default_rng(9).poisson(np.exp(rows.y / 2)).astype(float)
+    for kind, y in (("continuous", rows.y), ("discrete", (rows.y > 0) * 1.0), ("count", counts)):
+        found = mean_effect(rows._replace(y=y), kind, 0.95, unit)
+        assert found.lower < found.value < found.upper < found.lower + 3
+        assert found.value > 0
+
+
 def test_with_units_levels_that_are_separated_have_no_mean() -> None:
     rows, unit = of_units(6)
     rows = rows._replace(y=rows.x)

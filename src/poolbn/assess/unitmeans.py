@@ -206,8 +206,7 @@ def _robust(rows: UnitRows, G: Floats, s: Floats, estimate: float | None = None)
     W = np.maximum(whole[:, 0, 0], 1e-150)
     level = whole[:, 0, 1] / W
     S = whole[:, 1, 1] - level * whole[:, 0, 1]
-    U = np.bincount(sets, minlength=F)
-    usable = (U > 2) & (CONSTANT_TOLERANCE * whole[:, 1, 1] < S) & (whole[:, 0, 0] > 0)
+    usable = (CONSTANT_TOLERANCE * whole[:, 1, 1] < S) & (whole[:, 0, 0] > 0)
     known = np.where(usable, S, 1.0)
     B = np.zeros((F, 2, 2))
     B[:, 0, 0] = 1 / np.sqrt(W)
@@ -230,7 +229,9 @@ def _robust(rows: UnitRows, G: Floats, s: Floats, estimate: float | None = None)
     seen = value > RANK_TOLERANCE * np.maximum(value[:, 1:], 1e-300)
     turned = np.einsum("uab,ua->ub", vector, r) ** 2
     z = np.where(seen, turned / np.where(seen, value, 1.0), 0.0).sum(axis=1)
-    rest = np.maximum(np.bincount(sets, seen.sum(axis=1), F) - 2.0, 1.0)
+    directions = np.bincount(sets, seen.sum(axis=1), F)  # that units have: one or two each
+    usable &= directions > 2
+    rest = np.maximum(directions - 2.0, 1.0)
     own = np.bincount(sets, (h * r).sum(axis=1) ** 2, F)
     q = known * np.where(common, np.bincount(sets, z, F) / rest, own)
     df = np.where(common, rest, 1 / np.where(common, 1.0, squares))

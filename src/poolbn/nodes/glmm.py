@@ -440,7 +440,7 @@ class Problem:
         """Maximise from one start."""
         names, kernel = kernels("laplace"), kernels("quasinewton")
         J, q, C, d = len(offsets) - 1, self.q, self.C, self.d
-        N = max(d + q * (q + 1) // 2 + 2, names.LINES, 2 * C + 1)
+        N = max(d + (q * (q + 1) // 2 if most else 0) + 2, names.LINES, 2 * C + 1)
         nested = self.nested and bool(self.pairs(offsets).any())
         unit_rows, owners, units = self.unit_rows[:0], offsets, _NO_UNITS
         if nested:
