@@ -10,8 +10,7 @@ order. Results go to a file as they come, and a run that was stopped goes on whe
   right graph is found, too;
 - mixed: half of the columns discrete;
 - optimum: how often searches reach the score of the exact optimum;
-- median: the median graph of the exact posterior beside the graph with the best score;
-- stability: arcs that change when columns and rows are shuffled, and 1% of the rows left out.
+- median: the median graph of the exact posterior beside the graph with the best score.
 
     python benchmarks/defaults.py worlds [--tables 20] [--seed 0] [--runs FILE] [--out FILE]
 """
@@ -251,54 +250,19 @@ def median(tables: int, seed: int) -> str:
     return "\n".join(lines)
 
 
-def stability(tables: int, seed: int) -> str:
-    """Arcs that change."""
-    models = (DEFAULT, "auto before", "paper")
-    found: dict[tuple[str, str], list[int]] = {}
-    for number in range(seed, seed + tables):
-        cell = {"data sets": "heterogeneous", "N": 10, "parents": 2, "F": 10, "rows": 50}
-        _, frame = of_paper(cell, number)
-        rng = np.random.default_rng(number)
-        names = [*frame.columns]
-        changed = {
-            "columns shuffled": frame[rng.permutation(names)],
-            "rows shuffled": frame.sample(frac=1, random_state=number),
-            "1% of rows left out": frame.sample(frac=0.99, random_state=number),
-        }
-        for model in models:
-            first = pb.learn(frame, group="F", **MODELS[model]).dag
-            for how, other in changed.items():
-                again = pb.learn(other, group="F", **MODELS[model]).dag
-                away = len(set(first.arcs) ^ set(again.arcs))
-                found.setdefault((how, model), []).append(away)
-    hows = dict.fromkeys(how for how, _ in found)
-    lines = [
-        "| arcs that change | " + " | ".join(models) + " |",
-        "| --- |" + " --- |" * len(models),
-    ]
-    lines += [
-        f"| {how} | " + " | ".join(f"{np.mean(found[how, model]):.2f}" for model in models) + " |"
-        for how in hows
-    ]
-    return "\n".join(lines)
-
-
 def main() -> None:
     """Print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "part", nargs="?", default="worlds", choices=[*PARTS, "optimum", "median", "stability"]
-    )
+    parts = {"optimum": optimum, "median": median}
+    parser.add_argument("part", nargs="?", default="worlds", choices=[*PARTS, *parts])
     parser.add_argument("--tables", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--runs", type=Path)
     parser.add_argument("--out", type=Path)
     options = parsed(parser, tables=2)
     warnings.simplefilter("ignore")
-    parts = {"optimum": optimum, "median": median, "stability": stability}
     if options.part in parts:
-        part = parts[options.part]
-        text = part(options.tables, options.seed)
+        text = parts[options.part](options.tables, options.seed)
     else:
         known = pd.DataFrame()
         if options.runs is not None and options.runs.exists():

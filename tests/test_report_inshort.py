@@ -14,6 +14,7 @@ from test_report import Page
 import poolbn as pb
 from poolbn.assess.effectsizes import effect_sizes
 from poolbn.page.context import Context, gathered
+from poolbn.page.methods import about_search, methods
 from poolbn.page.numbers import shorter
 from poolbn.page.reporting import _with_options
 from poolbn.page.summary import differences, in_short, leading, pooling_advice, unsure
@@ -124,6 +125,20 @@ def test_the_pooling_that_predicts_best_is_recommended(pooling: str) -> None:
         assert advice.behind.clear
         assert "Recommended is partial pooling" in said(of)
         assert "shows complete pooling, which predicts clearly worse" in said(of)
+
+
+def test_a_report_says_which_search_found_the_graph() -> None:
+    """A graph that is given has none."""
+    table = schools(SLOPES["keeping"])
+    net = pb.learn(table, group="school")
+    of = gathered(net, table, None, None)
+    assert dict(about_search(of))["Search"].startswith("an exact search where that is feasible")
+    assert dict(about_search(of))["Score"].endswith("(BIC-w)")
+    assert "searched for by BIC-w, with an exact search" in methods(of, "0")
+    climbed = material(table)
+    assert dict(about_search(climbed))["Search"] == "hill climbing"
+    given = gathered(pb.fit(net.dag, table, group="school"), table, None, None)
+    assert dict(about_search(given))["Search"] == "none"
 
 
 def test_what_was_not_looked_at_is_named(tmp_path: Path) -> None:

@@ -40,9 +40,9 @@ def demo(
     write_whole(tiers, _toml(in_time(trial)).encode())
     terminal.text(
         f"{len(trial)} pregnant women with gum disease, in the Obstetrics and Periodontal Therapy "
-        "trial in four clinics. Half of them were treated before delivery, by lot. Does that "
-        "improve their gums? Does it prevent preterm birth? Is it the same in every clinic? The "
-        f"rows are in {table}, their order in time in {tiers}. Now:\n\n"
+        "trial in four clinics. Half of them were randomised to treatment before delivery. Does "
+        "that improve their gums? Does it prevent preterm birth? Is it the same in every clinic? "
+        f"The rows are in {table}, their order in time in {tiers}. Now:\n\n"
         f"  poolbn learn {table} --group clinic --exclude {_SAME} --missing em\n"
         f"    --inputs {_TREATMENT} --tiers {tiers} --bootstrap {_REPLICATES} -o {out}\n"
     )

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 from poolbn.assess.residuals import FEWEST
+from poolbn.network.network import Network
 from poolbn.page.context import Context
+from poolbn.search.naming import name_of_search
 from poolbn.wording import counted, listed
 
 _SCORES = {
@@ -16,6 +18,15 @@ _SCORES = {
     "loglik": " (log-likelihood)",
     "bge": " (BGe)",
     "gprior": " (log Bayes factor against no arcs)",
+}
+_SEARCHES = {
+    "auto": "an exact search where that is feasible, else a search over orders of the variables",
+    "hc": "hill climbing",
+    "tabu": "tabu search",
+    "orders": "a search over orders of the variables",
+    "exact": "an exact search",
+    "pc": "the PC algorithm",
+    "hybrid": "tests of independence, then hill climbing",
 }
 
 
@@ -36,8 +47,8 @@ def methods(of: Context, version: str) -> str:
         said.append(f"Inputs, which have no causes here: {listed(net.inputs)}.")
     score = _SCORES.get(net.score_kind, "").strip(" ()")
     if net.search:
-        best = f", by {score}" if score else ""
-        said.append(f"The graph was searched for{best} ({net.search}).")
+        best = f" by {score}" if score else ""
+        said.append(f"The graph was searched for{best}, with {_search(net)} ({net.search}).")
     elif of.graph_test is not None:
         said.append(f"The graph was given and not searched for. {of.graph_test.verdict}")
     lost = 0 if of.dropped is None else sum(of.dropped.values())
@@ -47,6 +58,12 @@ def methods(of: Context, version: str) -> str:
     elif lost:
         said.append(f"{counted(lost, 'row')} with missing values were left out.")
     return " ".join(said)
+
+
+def _search(net: Network) -> str:
+    """How a graph was searched for, in words; nothing where it was given."""
+    name = name_of_search(net.search)
+    return _SEARCHES.get(name, name)
 
 
 def about_rows(of: Context) -> str:
@@ -87,7 +104,7 @@ def about_search(of: Context) -> list[tuple[str, str]]:
     lines = [
         ("Group column", net.group),
         ("Score", score if math.isfinite(net.score) else "–"),
-        ("Search", moves if net.trace else "none, or no move was better than the start"),
+        ("Search", (f"{_search(net)}: {moves}" if net.trace else _search(net)) or "none"),
     ]
     if boot is not None:
         replicates = counted(boot.replicates, "replicate")

@@ -217,6 +217,7 @@ _LEADING = 5  # effects that a report begins with
 _NAMED = 3  # arcs in a sentence or on a card
 _OUTCOMES = 4  # variables on the card of an input
 _LISTED = 12  # data sets whose rows the summary tells
+_FEW_SETS = 8  # whose means tell little of correlations
 
 
 class Point(NamedTuple):
@@ -427,7 +428,7 @@ def _leading(of: Context) -> Point:
 def _zero(of: Context) -> str:
     """No effect, in numbers."""
     ratios = any(found.is_ratio for terms in of.estimates for found in terms)
-    return "zero, or a ratio of 1" if ratios else "zero"
+    return "zero (or a ratio of 1)" if ratios else "zero"
 
 
 def _it(several: Sequence[object]) -> str:
@@ -723,7 +724,9 @@ def _different(of: Context) -> list[str]:
 def _correlated(of: Context) -> list[str]:
     found, pairs = sure(of.mean_correlations), len(of.mean_correlations)
     if not found:
-        return [f"None of {counted(pairs, 'correlation')} is beyond chance."] if pairs else []
+        few = len(of.net.levels) < _FEW_SETS
+        why = f", as with {len(of.net.levels)} {of.sets.many} hardly any could be" * few
+        return [f"None of {counted(pairs, 'correlation')} is beyond chance{why}."] if pairs else []
     are = "is" if len(found) == 1 else "are"
     return [
         f"{len(found)} of {counted(pairs, 'correlation')} {are} beyond chance: "

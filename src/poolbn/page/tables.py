@@ -322,9 +322,9 @@ def _treatment(of: Context, cause: str, index: int) -> ReportTable:
         rows.append(cells)
     change = f"of {levels[1]} instead of {levels[0]} " if len(levels) == 2 else ""
     note = (
-        f"Each variable given {cause} alone, in all rows that have both. If {cause} was drawn by "
-        f"lot, these are its effects, {change}in each {sets.one} and in all of them; if not, "
-        f"they are associations. Those of single {sets.many} are shrunk towards the others. "
+        f"Each variable given {cause} alone, in all rows that have both. If {cause} was "
+        f"randomised, these are its effects, {change}in each {sets.one} and in all of them; if "
+        f"not, they are associations. Those of single {sets.many} are shrunk towards the others. "
         f"The effect, its interval and p are about these {sets.many} only: where effects vary "
         "around 0, p is small more often than in 5% of tables."
     )
