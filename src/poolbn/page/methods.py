@@ -98,7 +98,7 @@ def _few_rows(n: int, of: Context) -> str:
 def about_search(of: Context) -> list[tuple[str, str]]:
     """How a network was made, as far as it tells."""
     net, boot, found = of.net, of.boot, of.found
-    score = f"{net.score:,.4f}{_SCORES.get(net.score_kind, '')}".replace("-", "−")
+    score = f"{net.score:,.4f}".replace("-", "−") + _SCORES.get(net.score_kind, "")
     fits = counted(sum(move.fits for move in net.trace), "local fit")
     moves = f"{counted(len(net.trace), 'move')}, {fits}"
     lines = [
