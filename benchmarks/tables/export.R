@@ -102,13 +102,11 @@ asis <- function(name, data, group, columns) {
   write.csv(table, file, row.names = FALSE)
   close(file)
 }
-asis("guPrenat", m("guPrenat"), "cluster", c("prenat", "childAge", "motherAge", "indig", "momEd",
-     "TV", "ssDist"))
-asis("Socatt", m("Socatt"), "district", c("numpos", "party", "class", "gender", "age", "religion"))
 asis("CHFLS", from("CHFLS", "HSAUR3"), "R_region", c("R_age", "R_edu", "R_income", "R_health",
      "R_height", "R_happy", "A_height", "A_edu", "A_income"))
 asis("Fatalities", from("Fatalities", "AER"), "state", c("spirits", "unemp", "income", "beertax",
      "drinkage", "dry", "youngdrivers", "miles", "breath", "jail", "service", "fatal"))
+asis("Grunfeld", from("Grunfeld", "AER"), "firm", c("invest", "value", "capital", "year"))
 asis("CPS1985", from("CPS1985", "AER"), "occupation", c("wage", "education", "experience",
      "ethnicity", "region", "gender", "sector", "union", "married"))
 asis("lung", survival::lung, "inst", c("time", "status", "age", "sex", "ph.ecog", "ph.karno",
