@@ -4,7 +4,7 @@ An arc that is added, removed or turned counts one. Real tables are those of rea
 four columns or more, read as `pb.look` proposes; simulated ones are the paper's generator with
 heterogeneous data sets, and columns of which four of ten are discrete and levels go together.
 
-    python benchmarks/stability.py [--draws 1] [--simulated 10] [--most 1000] [--out FILE]
+    python benchmarks/stability.py [--draws 1] [--simulated 8] [--most 200] [--out FILE]
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--draws", type=int, default=1)
-    parser.add_argument("--simulated", type=int, default=10)
-    parser.add_argument("--most", type=int, default=1000, help="rows of a real table")
+    parser.add_argument("--simulated", type=int, default=8)
+    parser.add_argument("--most", type=int, default=200, help="rows of a real table")
     parser.add_argument("--out", type=Path)
     options = parsed(parser, draws=1, simulated=1, most=100)
     warnings.simplefilter("ignore")
