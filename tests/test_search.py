@@ -746,3 +746,18 @@ def test_restarts_lead_elsewhere_in_large_networks() -> None:
             climb = pb.HillClimb(restarts=10, perturb=perturb, seed=1)
             gains[perturb] += pb.learn(stats, preset="paper", search=climb).score - before
     assert gains[None] > gains[1] + 1
+
+
+def test_rounding_does_not_decide_between_networks_with_the_same_score() -> None:
+    """Complete pooling cannot tell the directions of a chain; an order of rows must not."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"F": np.repeat(["a", "b"], 60), "x": rng.normal(size=120)})
+    for name, parent in ("yx", "zy", "wz", "vz"):
+        frame[name] = 0.8 * frame[parent] + rng.normal(size=120)
+    found = {
+        pb.learn(
+            frame.sample(frac=1, random_state=k), group="F", pooling="complete", search="exact"
+        ).dag.arcs
+        for k in range(12)
+    }
+    assert len(found) == 1

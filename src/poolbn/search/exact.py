@@ -12,6 +12,7 @@ from poolbn.graph.constraints import Allowed
 from poolbn.moments.standardised import Family
 from poolbn.scoring.local import LocalScores
 from poolbn.search.problem import Found, Move, Problem, limited
+from poolbn.search.state import TIE
 
 _MOST = 22  # nodes: arrays of 2^22 numbers
 _WORST = -1e300  # a family without a likelihood: worse than all others, and sums stay finite
@@ -23,7 +24,8 @@ class Exact:
     """The network with the best score of all (Silander and Myllymaki 2006).
 
     Time and memory double with each node. A set of parents is scored only if its upper bound beats
-    the best of its subsets.
+    the best of its subsets. Of networks that only rounding tells apart, as an order of rows does,
+    it is always the same one.
 
     Attributes:
         max_parents: of any node; fewer make it faster. No limit by default.
@@ -97,7 +99,7 @@ def _best_parents(scores: LocalScores, allowed: Allowed, c: int, N: int, most: i
         for i in range(N - 1):  # the best of the subsets
             inside = level[(level >> i & 1) == 1]
             sub = inside ^ (1 << i)
-            better = best[sub] > best[inside]
+            better = best[sub] > best[inside] + TIE
             best[inside[better]] = best[sub[better]]
             parents[inside[better]] = parents[sub[better]]
         if k > most:
@@ -108,7 +110,7 @@ def _best_parents(scores: LocalScores, allowed: Allowed, c: int, N: int, most: i
             bounds, _ = scores.upper_bounds([family(int(mask)) for mask in part])
             part = part[np.maximum(bounds, _WORST) > best[part]]
             values = np.maximum(scores([family(int(mask)) for mask in part]), _WORST)
-            better = values > best[part]
+            better = values > best[part] + TIE
             best[part[better]] = values[better]
             parents[part[better]] = part[better]
     # A child that never has a likelihood must not drown the others.
@@ -129,7 +131,7 @@ def _best_graph(tables: list[_Table], N: int) -> NDArray[np.bool_]:
             inside = level[(level >> c & 1) == 1]
             rest = inside ^ (1 << c)
             value = best[rest] + table.best[_without(rest, c)]
-            better = value > best[inside]
+            better = value > best[inside] + TIE
             best[inside[better]] = value[better]
             last[inside[better]] = c
     arcs = np.zeros((N, N), dtype=bool)
