@@ -197,7 +197,8 @@ def about_privacy(of: Context) -> str:
         said.append(
             f"For {listed(may.grouped, _GROUPED)}, {sets.many} are put together and not shown "
             f"apart where fewer than {FEWEST} rows have the same levels, or fewer than {CELL} a "
-            "level."
+            f"level. Effects there are those of {sets.many} taken together: where {sets.many} "
+            "differ, they are not those inside them, and their intervals are too narrow."
         )
     if may.arcs:
         arcs = listed([arrow(*arc) for arc in may.arcs], _GROUPED)
@@ -283,6 +284,7 @@ def leading(of: Context) -> tuple[EffectSize, ...]:
 
     Their interval is on one side of no effect, their direction is determined by the data or by
     constraints, and a bootstrap or else probabilities of arcs, if there are any, find them so.
+    Effects of data sets that are all put together have intervals that are too narrow.
     """
     tier = {name: k for k, names in enumerate(of.constraints.tiers) for name in names}
 
@@ -290,6 +292,7 @@ def leading(of: Context) -> tuple[EffectSize, ...]:
         low, high = of.estimates[size.index][size.term].population_interval
         found = _strength(of, size)
         known = found is None or (_is_enough(of, found[0]) and found[1] >= _ONE_WAY)
+        known = known and bool(of.disclosed.of(size.child).any())
         return (
             abs(size.effect) >= _LEAST and known and not size.reversible and (low > 0 or high < 0)
         )
