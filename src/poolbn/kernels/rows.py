@@ -1,8 +1,11 @@
 """Likelihoods of rows in a linear predictor. Compiled.
 
 Families: logit with C + 1 levels, level 0 the baseline, eta_k = x'b_k for the levels 1 to C;
-Poisson and negative binomial counts (NB2: variance mu + mu^2 / theta), log links, C = 1. All are
-concave in the coefficients t = (b_1, ..., b_C), (d,) with d = C q. Nothing here allocates.
+Poisson and negative binomial counts (NB2: variance mu + mu^2 / theta), log links, C = 1; and what
+cumulative logits of ordered levels are made of, C = 1: rows that say whether a threshold is
+exceeded, 0 or 1, as of a logit, and rows of 2, on the distance x of the thresholds around a level,
+with the log-likelihood log(1 - e^-x), see `design.about_thresholds`. All are concave in the
+coefficients t = (b_1, ..., b_C), (d,) with d = C q. Nothing here allocates.
 
 Arrays are few, since numba takes long to compile calls that hand on many:
   table (q + 2 + 3 C, m)  x, what was seen (a level or a count), how often, probabilities or means,
@@ -37,7 +40,7 @@ from poolbn.kernels.lanes import (
 from poolbn.kernels.linalg import callable_from_python, jit
 from poolbn.kernels.work import inline
 
-LOGIT, POISSON, NEGATIVE_BINOMIAL = 0, 1, 2
+LOGIT, POISSON, NEGATIVE_BINOMIAL, ORDINAL = range(4)
 BLOCK = 512  # rows
 _LARGEST = 700.0  # exp of more is infinite
 
@@ -85,7 +88,7 @@ def _single(
     """`rows` with one linear predictor."""
     m, t, g = table.shape[1], state[q], state[q + 1]
     zero, one = spread(0.0), spread(1.0)
-    value = zero
+    value, odds = zero, family in (LOGIT, ORDINAL)
     for begin in range(first, last, BLOCK):
         end = min(begin + BLOCK, last)
         for i in range(begin, end, LANES):
@@ -93,15 +96,22 @@ def _single(
             eta = load(table, more * m + i) if more > 0 else zero
             for a in range(q):
                 eta = plus(eta, product(spread(t[a]), load(table, a * m + i)))
-            far, odds = minus(eta, spread(_LARGEST)), family == LOGIT
+            far = minus(eta, spread(_LARGEST))
             e = exponential(choose(eta if odds else far, minus(zero, eta), eta))
             x = e if odds else quotient(e, spread(theta))
             log = logarithm_above_one(x)
             r = quotient(one, plus(one, x))
-            if family == LOGIT:
+            if odds:
                 mu, top = choose(eta, r, product(e, r)), choose(eta, eta, zero)
                 seen = minus(minus(product(y, eta), top), log)
                 slope, curvature = minus(y, mu), product(e, product(r, r))
+                if family == ORDINAL:  # distances depend on no random effect
+                    distance, left = minus(y, spread(1.5)), minus(one, e)
+                    above = choose(eta, logarithm(left), spread(-np.inf))
+                    steep = quotient(e, left)
+                    seen = choose(distance, above, seen)
+                    slope = choose(distance, steep, slope)
+                    curvature = choose(distance, quotient(steep, left), curvature)
             elif family == POISSON:
                 mu, slope, curvature = e, minus(y, e), e
                 seen = choose(far, spread(-np.inf), minus(product(y, eta), mu))
@@ -232,7 +242,7 @@ def third(
                 double = plus(double, product(own, vp))
                 store(table, (p + 2 * C + k) * m + i, vp)
             w = load(table, (q + 1) * m + i)
-            if family == LOGIT:
+            if family in (LOGIT, ORDINAL):
                 for k in range(C):
                     own = load(table, (p + k) * m + i)
                     v = minus(load(table, (p + C + k) * m + i), plain)

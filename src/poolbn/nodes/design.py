@@ -27,6 +27,8 @@ class Design:
         weight: how often each row is there, (m,).
         offsets: the rows of data set j are offsets[j] : offsets[j + 1], (F + 1,).
         units: the number of each row's unit, (m,), which never falls; None without units.
+        thresholds: how many columns, the last ones, are indicators of thresholds of ordered levels,
+            those after the first; see `about_thresholds`.
 
     Example:
         >>> X = np.array([[1.0, 0.5], [1.0, 0.5], [1.0, 2.0], [1.0, 0.5]])
@@ -40,6 +42,7 @@ class Design:
     weight: Floats
     offsets: Integers
     units: Integers | None = None
+    thresholds: int = 0
 
 
 def collapse(design: Design) -> Design:
@@ -212,3 +215,76 @@ def _some(design: Design, rows: NDArray[np.bool_]) -> Design:
     offsets = np.concatenate([[0], np.cumsum(rows)])[design.offsets]
     units = None if design.units is None else design.units[rows]
     return Design(design.X[rows], design.y[rows], design.weight[rows], offsets, units)
+
+
+_NEXT_TO_NOTHING = 1e-6  # of rows that a level has in a data set where nobody has it
+
+
+def about_thresholds(design: Design, levels: int) -> Design:
+    """Rows of ordered levels 0 to K - 1 as rows about the K - 1 thresholds between them.
+
+    With P(y >= k) = logistic(eta_k), eta_k = x'b + g_k, and g_1 = 0, as the intercept is in b, the
+    probability of level k is
+
+        logistic(eta_k) - logistic(eta_k+1)
+            = logistic(eta_k) (1 - logistic(eta_k+1)) (1 - exp(-(g_k - g_k+1))).
+
+    So a row is one of a binary logit that exceeds the threshold below its level (1), one that does
+    not exceed that above it (0), and, between two thresholds, one about their distance (2), which
+    no other coefficient touches. Columns follow x: indicators of thresholds but the first, with the
+    coefficients g. All of a data set's rows about a distance are one; where no row has a level,
+    next to none, so that thresholds do not change places.
+
+    Example:
+        >>> rows = Design(np.ones((3, 1)), np.array([0, 1, 2]), np.ones(3), np.array([0, 3]))
+        >>> made = about_thresholds(rows, 3)
+        >>> made.y.tolist(), made.X.tolist()
+        ([0, 1, 0, 1, 2], [[1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [0.0, -1.0]])
+    """
+    F, y, q, K = len(design.offsets) - 1, design.y, design.X.shape[1], levels
+    sets = np.repeat(np.arange(F), np.diff(design.offsets))
+    below, above = np.flatnonzero(y > 0), np.flatnonzero(y < K - 1)
+    own = np.concatenate([below, above])
+    at = np.concatenate([y[below] - 1, y[above]])  # which threshold
+    order = np.argsort(own, kind="stable")
+    own, at = own[order], at[order]
+    outcome = (order < len(below)) * 1
+    steps = np.eye(K - 1)[:, 1:]
+    X = np.hstack([design.X[own], steps[at]])
+    rows = np.zeros((F, K))
+    np.add.at(rows, (sets, y), design.weight)
+    inner = rows[:, 1:-1]
+    distances = np.hstack([np.zeros((K - 2, q)), steps[:-1] - steps[1:]])
+    j = np.concatenate([sets[own], np.repeat(np.arange(F), K - 2)])
+    order = np.argsort(j, kind="stable")
+    return Design(
+        np.vstack([X, np.tile(distances, (F, 1))])[order],
+        np.concatenate([outcome, np.full(inner.size, 2)])[order],
+        np.concatenate([design.weight[own], np.maximum(inner.ravel(), _NEXT_TO_NOTHING)])[order],
+        np.searchsorted(j[order], np.arange(F + 1)).astype(np.int64),
+        thresholds=K - 2,
+    )
+
+
+def without_parents(design: Design) -> Floats:
+    """Coefficients of rows about thresholds where x says nothing, (q,).
+
+    Example:
+        >>> rows = Design(np.ones((3, 1)), np.array([0, 1, 2]), np.array([9.5, 4.5, 4.5]),
+        ...               np.array([0, 3]))
+        >>> without_parents(about_thresholds(rows, 3)).round(3)
+        array([ 0.   , -1.099])
+    """
+    q, more = design.X.shape[1], design.thresholds
+    at = (design.X[:, q - more :] @ np.arange(1, more + 1)).astype(np.int64)
+    exceeds, lowest = design.y == 1, (design.y == 0) & (at == 0)
+    n = np.append(
+        design.weight[lowest].sum(),
+        np.bincount(at[exceeds], design.weight[exceeds], minlength=more + 1),
+    )
+    n = n + 0.5
+    above = np.cumsum(n[::-1])[::-1][1:]
+    odds = np.log(above / (n.sum() - above))
+    coef = np.zeros(q)
+    coef[0], coef[q - more :] = odds[0], odds[1:] - odds[0]
+    return coef

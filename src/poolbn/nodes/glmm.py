@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from poolbn.nodes.design import Basis, Design, Floats, Integers
+from poolbn.nodes.design import Basis, Design, Floats, Integers, without_parents
 from poolbn.nodes.links import Family, Response
 from poolbn.nodes.unitmodes import MOST, Rows, over_laplace
 from poolbn.run.compiling import kernels
@@ -242,7 +242,7 @@ class Problem:
     @cached_property
     def constants(self) -> Floats:
         """What log-likelihoods of counts have beside their parameters, (F,)."""
-        if self.response.has_levels:
+        if self.response.has_levels or self.response.ordered:
             return np.zeros(self.F)
         values, at = np.unique(self.design.y, return_inverse=True)
         terms = np.array([math.lgamma(y + 1.0) for y in values.tolist()])
@@ -252,6 +252,8 @@ class Problem:
     @cached_property
     def centre(self) -> Floats:
         """Coefficients without parents, (d,): where a penalty is zero."""
+        if self.design.thresholds:
+            return np.asarray(np.linalg.pinv(self.basis.T) @ without_parents(self.design))
         centre = np.zeros((self.C, self.q))
         centre[:, 0] = self.response.centre(self.design.y, self.design.weight)
         return centre.ravel()
@@ -274,7 +276,7 @@ class Problem:
         """Regressions of data sets; where there is no maximum with a penalty, or as they are."""
         J, q, d = len(offsets) - 1, self.q, self.d
         kernel = kernels("glm")
-        family = int(min(self.response.family, Family.POISSON))
+        family = int(Family.POISSON if self.dispersed else self.response.family)
         states, result = np.zeros((J, d + 2, d)), np.empty((J, 3))
         states[:, d] = centre
         work, lines = np.empty((4, d, d)), np.empty((3, d))

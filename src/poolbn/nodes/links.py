@@ -234,9 +234,11 @@ class Family(IntEnum):
     LOGIT = 0
     POISSON = 1
     NEGATIVE_BINOMIAL = 2
+    ORDINAL = 3
 
 
-_NAMES = ("logistic", "Poisson", "negative binomial")  # of regressions, by family
+# Of regressions, by family.
+_NAMES = ("logistic", "Poisson", "negative binomial", "cumulative logistic")
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,8 @@ class Response:
     """A child that is not continuous, given its C linear predictors: all that a family decides.
 
     The predictors of LOGIT are the log odds of the levels but the first, that of a count is the
-    logarithm of its mean.
+    logarithm of its mean. Rows of ORDINAL say 0 or 1, whether an ordered level exceeds a threshold,
+    and that is their log odds, or 2, with a distance of thresholds; see `nodes.ordinal`.
 
     Attributes:
         family: the distribution.
@@ -258,6 +261,11 @@ class Response:
     def has_levels(self) -> bool:
         """Whether it is a level, and no count."""
         return self.family is Family.LOGIT
+
+    @property
+    def ordered(self) -> bool:
+        """Whether its levels have an order."""
+        return self.family is Family.ORDINAL
 
     @property
     def dispersed(self) -> bool:
@@ -276,7 +284,7 @@ class Response:
         Levels are symmetric: utilities vary independently, and predictors are differences from that
         of level 0. Effects of two levels share half of their variance, that of the first.
         """
-        return np.eye(self.predictors) + self.has_levels
+        return np.eye(self.predictors) + (self.has_levels or self.ordered)
 
     @property
     def kind(self) -> str:
@@ -290,7 +298,7 @@ class Response:
 
     def centre(self, y: Integers, weight: Floats) -> Floats:
         """Predictors without parents, by rows that count so often, (C,)."""
-        if not self.has_levels:
+        if not (self.has_levels or self.ordered):
             return np.array([math.log((weight @ y + 0.5) / weight.sum())])
         times = np.bincount(y, weight, minlength=self.levels) + 0.5
         return np.asarray(np.log(times[1:] / times[0]))
@@ -307,6 +315,8 @@ class Response:
             seen = y[:, None] == np.arange(1, self.levels)
             spread = p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
             return logs[np.arange(len(y)), y], seen - p, spread
+        if self.ordered:
+            return _of_thresholds(predictor, y)
         eta, count = np.minimum(predictor, _LARGEST_PREDICTOR), y[:, None].astype(np.float64)
         mean = np.exp(eta)
         inflated = 1 + mean / dispersion
@@ -339,6 +349,18 @@ class Response:
         if self.has_levels:
             return level_quantiles(u, mean)
         return count_quantiles(u, mean, dispersion)
+
+
+def _of_thresholds(predictor: Floats, y: Integers) -> tuple[Floats, Floats, Floats]:
+    """Derivatives of rows about thresholds, see `Response.derivatives`."""
+    eta, distance = predictor[:, 0], y == 2
+    p = 1 / (1 + np.exp(-eta))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.where(distance, np.log(-np.expm1(-eta)), y * eta - np.logaddexp(0, eta))
+        logs = np.where(distance & (eta <= 0), -np.inf, logs)
+        steep = 1 / np.expm1(np.where(distance, eta, 1.0))
+    slope = np.where(distance, steep, y - p)
+    return logs, slope[:, None], np.where(distance, steep * (1 + steep), p * (1 - p))[:, None, None]
 
 
 def random_effects_cov(random_cov: Floats, S: Floats) -> Floats:
