@@ -42,11 +42,16 @@ class Option:
             return name
         value = self.value
         if isinstance(value, dict):
-            value = [f"{key}={of}" for key, of in value.items()]
+            value = [f"{key}={_joined(of)}" for key, of in value.items()]
         values = value if isinstance(value, list) else [value]
         cells = ["..." if value is ... else str(value) for value in values]
         commas = (f'"{cell}"' if "," in cell else cell for cell in cells)
         return f"{name} {self.typed or shlex.quote(','.join(commas))}"
+
+
+def _joined(value: object) -> object:
+    """Levels from the lowest to the highest as --kinds has them, or what else a value is."""
+    return "<".join(map(str, value)) if isinstance(value, list | tuple) else value
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from poolbn.arguments import is_list
@@ -27,7 +27,7 @@ from poolbn.scoring.local import Kind, Score, as_score
 from poolbn.tables.columns import own_columns
 from poolbn.tables.data import as_parts
 from poolbn.tables.grouping import Group, columns_in, nested
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import Kinds
 from poolbn.tables.missing import Missing
 from poolbn.writing import open_regular
 
@@ -163,7 +163,7 @@ def fit(
     pooling: str | Choice = "partial",
     score: Kind | Score = "bic",
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     inputs: Iterable[str] = (),
     missing: Missing = "error",
 ) -> Network:

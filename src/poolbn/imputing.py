@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ from poolbn.moments.table import as_column, as_frame, has_gaps, in_order
 from poolbn.monte_carlo_em import MonteCarloEM
 from poolbn.tables.data import Rows, prepare_kinds
 from poolbn.tables.grouping import Group, check_no_units
-from poolbn.tables.kinds import ColumnKind, is_normal
+from poolbn.tables.kinds import Kinds, is_normal
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ def impute(
     *,
     group: Group = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     imputations: int = 20,
     seed: int = 0,
 ) -> list[pd.DataFrame]:

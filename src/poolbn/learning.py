@@ -46,7 +46,7 @@ from poolbn.search.naming import SearchName, as_learner
 from poolbn.search.ordering import canonical_order
 from poolbn.search.problem import Found, Learner, Problem, Stopped, Watch, unwatched
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind, has_levels
+from poolbn.tables.kinds import Kinds, has_levels
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted
 
@@ -361,7 +361,7 @@ def learn(
     constraints: Constraints | Mapping[str, Any] | None = None,
     start: Network | Dag | str | Iterable[Pair] | None = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     inputs: Iterable[str] = (),
     missing: Missing = "error",
     **others: Never,

@@ -36,7 +36,7 @@ from poolbn.run.parallel import available_cores, map_measured
 from poolbn.run.progress import Progress
 from poolbn.tables import data
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind, has_levels, is_normal
+from poolbn.tables.kinds import Kinds, has_levels, is_normal
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted, figure, listed, noun_of, sensible, visible
 
@@ -406,7 +406,7 @@ def compare(
     *,
     group: Group = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
     folds: int = 10,

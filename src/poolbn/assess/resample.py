@@ -9,7 +9,7 @@ inside the block all rows are alike.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -46,7 +46,7 @@ from poolbn.run.progress import Progress
 from poolbn.tables import data
 from poolbn.tables.data import Rows
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import Kinds
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted, visible
 
@@ -560,7 +560,7 @@ def bootstrap(
     *,
     group: Group = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
     replicates: int = 200,

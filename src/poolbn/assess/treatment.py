@@ -49,7 +49,7 @@ from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind, has_levels, is_normal, is_whole
+from poolbn.tables.kinds import Kinds, has_levels, is_normal, is_whole
 
 _FAR = 300.0  # logarithm of a ratio, beyond which there is no end
 _STEP = 1e-5  # of that, to begin with
@@ -373,7 +373,7 @@ def treatment_effects(
     treatment: str,
     group: Group = None,
     outcomes: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     pooling: str | Choice = "partial",
     interval: float = 0.95,
 ) -> pd.DataFrame:
@@ -457,7 +457,7 @@ def _outcomes(
     treatment: str,
     group: Group,
     outcomes: Iterable[str] | None,
-    kinds: Mapping[str, ColumnKind] | None,
+    kinds: Kinds | None,
 ) -> list[str]:
     """The outcomes, checked."""
     if is_data(source) and source.has_rows:
@@ -479,9 +479,7 @@ def _outcomes(
     return chosen
 
 
-def _rows(
-    source: object, group: Group, columns: list[str], kinds: Mapping[str, ColumnKind] | None
-) -> Data:
+def _rows(source: object, group: Group, columns: list[str], kinds: Kinds | None) -> Data:
     """The rows that have all of these columns."""
     if is_data(source) and source.has_rows:
         return source

@@ -18,7 +18,7 @@ from poolbn.moments.table import gathered
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns, warn_of_row_names
 from poolbn.tables.grouping import Group, columns_in
-from poolbn.tables.kinds import ColumnKind, is_normal
+from poolbn.tables.kinds import ColumnKind, Kinds, is_normal
 from poolbn.tables.missing import Missing
 from poolbn.tables.paths import check_once, paths
 from poolbn.wording import listed
@@ -36,7 +36,7 @@ class ReadingOptions(TypedDict):
 
     group: Group
     columns: Sequence[str] | None
-    kinds: Mapping[str, ColumnKind] | None
+    kinds: Kinds | None
     missing: Missing
     inputs: Sequence[str]
 

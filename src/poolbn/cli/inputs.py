@@ -373,9 +373,9 @@ def names(texts: Iterable[str] | None) -> list[str] | None:
         raise OptionError(f"{list(texts)!r} are no names between commas: {error}") from error
 
 
-def kinds_of(texts: Iterable[str] | None) -> dict[str, ColumnKind] | None:
+def kinds_of(texts: Iterable[str] | None) -> dict[str, ColumnKind | list[str]] | None:
     """The kinds of columns, as --kinds has them."""
-    found: dict[str, ColumnKind] = {}
+    found: dict[str, ColumnKind | list[str]] = {}
     for text in names(texts) or ():
         name, equals, kind = text.rpartition("=")
         if not equals or not name:
@@ -384,7 +384,8 @@ def kinds_of(texts: Iterable[str] | None) -> dict[str, ColumnKind] | None:
             )
         if name in found:
             raise OptionError(f"--kinds names {name!r} twice; give one kind")
-        found[name] = kind  # checked where the columns are known
+        # Checked where the columns are known.
+        found[name] = [level.strip() for level in kind.split("<")] if "<" in kind else kind
     return found or None
 
 

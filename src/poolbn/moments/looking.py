@@ -28,14 +28,18 @@ from poolbn.tables.grouping import Group, nested
 from poolbn.tables.kinds import (
     MOST_LEVELS,
     ColumnKind,
+    Kinds,
     Levels,
     check_levels,
+    check_order,
     check_varied,
     checked_kinds,
     column_kinds,
     has_levels,
     is_date,
+    is_ordered,
     known_kinds,
+    orders_in,
 )
 from poolbn.tables.missing import Missing
 from poolbn.tables.sources import MOST_BYTES, remembered
@@ -86,7 +90,7 @@ class SurveyedColumn:
         return sum(self.missing)
 
 
-def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Survey:
+def survey(reading: data.Reading, given: Kinds | None) -> Survey:
     """Look at all rows of all columns, which missing="em" keeps."""
     kinds = checked_kinds(reading.names, given)
     found: dict[str, tuple[str, DataError | None]] = {}
@@ -103,7 +107,8 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
     numbers = [kind for kind in known_kinds() if not has_levels(kind)]
     coded = frozenset(n for n, (kind, _) in found.items() if kind not in numbers)
     names = tuple(name for name in reading.names if name not in nested)
-    rows = replace(reading, names=names, discrete=coded.intersection(names)).rows()
+    orders = orders_in(given)
+    rows = replace(reading, names=names, discrete=coded.intersection(names), orders=orders).rows()
     seen = {name: _Seen() for name in reading.names}
     n = Counter[int]()
     with closing(rows.batches) as batches:
@@ -121,10 +126,21 @@ def survey(reading: data.Reading, given: Mapping[str, ColumnKind] | None) -> Sur
         levels = tuple((level, count) for level, count in counts if count)
         missing = tuple(column.missing[j] for j in sets)
         made = SurveyedColumn(name, holds, levels, column.low, column.high, missing, reason)
-        checked = made if reason else replace(made, error=_wrong(made, guessed=name not in kinds))
+        known = _ranked(name, order, orders) if is_ordered(holds) else None
+        wrong = known or _wrong(made, guessed=name not in kinds)
+        checked = made if reason else replace(made, error=wrong)
         facts.append(checked)
     every = tuple(n[j] for j in sets)
     return Survey(tuple(rows.levels), every, rows.tally.keys, tuple(facts))
+
+
+def _ranked(name: str, levels: Levels, orders: Mapping[str, tuple[str, ...]]) -> DataError | None:
+    """Why levels have no order, where they should."""
+    try:
+        check_order(name, levels, orders.get(name))
+    except DataError as error:
+        return error
+    return None
 
 
 def _wrong(column: SurveyedColumn, *, guessed: bool) -> DataError | None:
@@ -197,7 +213,7 @@ _OUT = (
 class Options:
     """How `pb.learn` could read the table."""
 
-    kinds: Mapping[str, ColumnKind] = field(default_factory=dict)
+    kinds: Kinds = field(default_factory=dict)
     missing: Missing = "error"
     inputs: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)  # columns, and why
@@ -288,7 +304,11 @@ class Look:
         several = lacking if len(self.levels) > 1 else []
         where = [f"{clipped(str(level), _WIDE)} ({count})" for level, count in several]
         more = f" and {len(where) - _SETS} more" * (len(where) > _SETS)
-        kind = _words(self.options.kinds.get(column.name, column.kind))
+        kind = _words(
+            checked_kinds(tuple(self.options.kinds), self.options.kinds).get(
+                column.name, column.kind
+            )
+        )
         why = self.options.left_out.get(column.name)
         use = "input" if column.name in self.options.inputs else f"left out: {why}" if why else ""
         use = "units" if column.name == self.unit else use
@@ -398,7 +418,7 @@ def look(
     *,
     group: Group = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
 ) -> Look:
     """Look at a table before anything else: what it holds, what is missing, what to fix.
 

@@ -30,11 +30,13 @@ from poolbn.tables.grouping import GROUP_KIND, Group, check_no_units, tell_share
 from poolbn.tables.kinds import (
     MOST_LEVELS,
     ColumnKind,
+    Kinds,
     Levels,
     a_kind,
     check_levels,
     has_levels,
     is_normal,
+    is_ordered,
     is_whole,
 )
 from poolbn.tables.missing import Missing, Scan, Tally, check_left, check_missing
@@ -289,7 +291,7 @@ def stats(
     *,
     group: Group = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
     checkpoint: str | PathLike[str] | None = None,
@@ -301,7 +303,7 @@ def stats(
     *,
     group: Group = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
     checkpoint: str | PathLike[str] | None = None,
@@ -366,7 +368,7 @@ def _of_rows(
     source: object,
     group: Group,
     columns: Iterable[str] | None,
-    kinds: Mapping[str, ColumnKind] | None,
+    kinds: Kinds | None,
     missing: Missing,
     checkpoint: str | PathLike[str] | None,
 ) -> GroupStats | CellStats:
@@ -393,7 +395,7 @@ def _of_rows(
 def of_levels(
     reading: data.Reading,
     held: Sequence[ColumnKind],
-    given: Mapping[str, ColumnKind],
+    given: Kinds,
     checkpoint: object = None,
     make: Callable[[], CellStats] | None = None,
 ) -> CellStats:
@@ -405,14 +407,15 @@ def of_levels(
             "from rows, whose discrete cells are filled too, or use ", DROP,
         )  # fmt: skip
     for name, kind in zip(reading.names, held, strict=True):
-        if not (is_normal(kind) or has_levels(kind)):
+        if is_ordered(kind) or not (is_normal(kind) or has_levels(kind)):
             such = "counts" if is_whole(kind) else "such columns"
+            other = "discrete" if has_levels(kind) else "continuous"
             raise DataError(
                 f"column {name!r} is {a_kind(kind)}, and {such} need rows, which sufficient "
                 "statistics do not hold; use ",
                 InPython("pb.table(data, ...)", "the files of rows"),
                 " or ",
-                Option("kinds", {name: "continuous"}),
+                Option("kinds", {name: other}),
             )
     if checkpoint is not None:
         some = shortened(sorted(reading.discrete), 4)

@@ -39,11 +39,14 @@ from poolbn.tables.data import Reading, as_parts, prepare_kinds
 from poolbn.tables.grouping import Group
 from poolbn.tables.kinds import (
     ColumnKind,
+    Kinds,
     check_levels,
+    check_order,
     check_values,
     check_varied,
     has_levels,
     is_normal,
+    is_ordered,
     is_whole,
 )
 from poolbn.tables.missing import Missing
@@ -277,7 +280,8 @@ def as_frame(table: Table, order: Positions | slice = slice(None)) -> pd.DataFra
     ):
         made[name] = column.astype(np.int64) if is_whole(kind) else column
         if has_levels(kind):
-            made[name] = pd.Categorical.from_codes(column.astype(np.int64), pd.Index(levels))
+            codes, ordered = column.astype(np.int64), is_ordered(kind)
+            made[name] = pd.Categorical.from_codes(codes, pd.Index(levels), ordered=ordered)
     return pd.DataFrame(made)
 
 
@@ -305,7 +309,7 @@ def table(
     *,
     group: Group = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
 ) -> Table:
@@ -365,7 +369,7 @@ def gathered(
     *,
     group: Group,
     columns: Iterable[str] | None,
-    kinds: Mapping[str, ColumnKind] | None,
+    kinds: Kinds | None,
     missing: Missing,
     inputs: Iterable[str],
 ) -> Data:
@@ -403,7 +407,7 @@ def gathered(
 def in_order(
     reading: Reading,
     kinds: tuple[ColumnKind, ...],
-    given: Mapping[str, ColumnKind],
+    given: Kinds,
     known: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Table, Positions]:
     """The table of what is to be read, and which of the rows that were read each row is.
@@ -428,6 +432,8 @@ def in_order(
                 categories[k] = tuple(known[name])
                 made[k][there] = _recoded(name, own.names, codes_there, known[name])
                 continue
+            if is_ordered(kind):
+                check_order(name, own, reading.orders.get(name))
             categories[k], coded = _seen(own.names, codes_there)
             check_varied(name, categories[k])
             made[k][there] = coded

@@ -44,6 +44,11 @@ class Design:
     units: Integers | None = None
     thresholds: int = 0
 
+    @property
+    def rows(self) -> Floats:
+        """How often each row is there; 0 of those about distances, which say nothing of x."""
+        return self.weight * self.X[:, 0]
+
 
 def collapse(design: Design) -> Design:
     """The same rows, those that are equal within a data set, or within its units, counted.
@@ -220,8 +225,22 @@ def _some(design: Design, rows: NDArray[np.bool_]) -> Design:
 _NEXT_TO_NOTHING = 1e-6  # of rows that a level has in a data set where nobody has it
 
 
-def about_thresholds(design: Design, levels: int) -> Design:
-    """Rows of ordered levels 0 to K - 1 as rows about the K - 1 thresholds between them.
+def levels_in(design: Design, levels: int) -> Integers:
+    """Which of the levels 0 to K - 1 rows have; two, where they have fewer.
+
+    Example:
+        >>> rows = Design(np.ones((2, 1)), np.array([0, 2]), np.ones(2), np.array([0, 2]))
+        >>> levels_in(rows, 4)
+        array([0, 2])
+    """
+    seen = np.unique(design.y)
+    if len(seen) < 2:
+        seen = np.union1d(seen, [0, 1] if 0 in seen or not len(seen) else [0])
+    return seen[seen < levels]
+
+
+def about_thresholds(design: Design, levels: Integers) -> Design:
+    """Rows of K ordered levels, these, as rows about the K - 1 thresholds between them.
 
     With P(y >= k) = logistic(eta_k), eta_k = x'b + g_k, and g_1 = 0, as the intercept is in b, the
     probability of level k is
@@ -237,11 +256,12 @@ def about_thresholds(design: Design, levels: int) -> Design:
 
     Example:
         >>> rows = Design(np.ones((3, 1)), np.array([0, 1, 2]), np.ones(3), np.array([0, 3]))
-        >>> made = about_thresholds(rows, 3)
+        >>> made = about_thresholds(rows, np.arange(3))
         >>> made.y.tolist(), made.X.tolist()
         ([0, 1, 0, 1, 2], [[1.0, 0.0], [1.0, 0.0], [1.0, 1.0], [1.0, 1.0], [0.0, -1.0]])
     """
-    F, y, q, K = len(design.offsets) - 1, design.y, design.X.shape[1], levels
+    F, q, K = len(design.offsets) - 1, design.X.shape[1], len(levels)
+    y = np.minimum(np.searchsorted(levels, design.y), K - 1)
     sets = np.repeat(np.arange(F), np.diff(design.offsets))
     below, above = np.flatnonzero(y > 0), np.flatnonzero(y < K - 1)
     own = np.concatenate([below, above])
@@ -272,7 +292,7 @@ def without_parents(design: Design) -> Floats:
     Example:
         >>> rows = Design(np.ones((3, 1)), np.array([0, 1, 2]), np.array([9.5, 4.5, 4.5]),
         ...               np.array([0, 3]))
-        >>> without_parents(about_thresholds(rows, 3)).round(3)
+        >>> without_parents(about_thresholds(rows, np.arange(3))).round(3)
         array([ 0.   , -1.099])
     """
     q, more = design.X.shape[1], design.thresholds

@@ -15,6 +15,7 @@ from poolbn.moments.indicators import labels_of
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Counts, Given, GroupLevel, LocalFit, Status
 from poolbn.nodes.logfit import LogEffects, LogFit
+from poolbn.nodes.ordinal import OrdinalFit
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 from poolbn.nodes.predictive import uncertainty
 from poolbn.nodes.regression import RegressionFit
@@ -125,8 +126,8 @@ def _check_covariance(name: str, M: NDArray[np.float64]) -> None:
 def _models() -> dict[str, type[LocalFit]]:
     """What models are called in a file; those of registered kinds as the kind."""
     own = {name: fit for name in known_kinds() if (fit := kind_named(name).fit) is not None}
-    models: dict[str, type[LocalFit]] = {"table": TabularFit, "regression": RegressionFit}
-    return models | own
+    models: dict[str, type[LocalFit]] = {"ordinal": OrdinalFit, "table": TabularFit}
+    return models | {"regression": RegressionFit} | own
 
 
 def _keys(kind: type[LocalFit]) -> set[str]:
@@ -134,7 +135,7 @@ def _keys(kind: type[LocalFit]) -> set[str]:
     own = {field.name for field in fields(kind)} - _NOT_KEPT
     if kind is GaussianFit:  # the sums of rows stay where they are; parents are columns
         return own - {"sums", "given", "categories"} | {"intervals"}
-    if kind is RegressionFit:
+    if issubclass(kind, RegressionFit):
         own = own - {"given"} | {"columns"}
     return own | {"model"} | ({"effects"} if issubclass(kind, LogFit) else set())
 
@@ -213,7 +214,7 @@ def decode(
     linear = kind is GaussianFit
     optional: dict[str, Any] = {"left_out": [], "intervals": None, "unit_share": None}
     if not linear:
-        optional = {"unit_sd": None} if kind is RegressionFit else {}
+        optional = {"unit_sd": None} if issubclass(kind, RegressionFit) else {}
     values = optional | encoded
     check_keys(f"node {node!r}", values, _keys(kind))
     values.pop("model", None)
@@ -225,8 +226,7 @@ def decode(
     check_levels(values["left_out"])
     if not set(values["left_out"]) <= set(levels):
         raise ValueError("a data set that is left out is not among the data sets")
-    for text in values.get("categories", ()):
-        as_text(of("categories"), text)
+    _check_categories(of, values)
     values["pooling"] = _decoded_pooling(of("pooling"), values["pooling"], discrete=not linear)
     values["status"], values["levels"] = Status(values["status"]), levels
     if len(values["counts"]) not in (_WITHOUT_UNITS, len(Counts._fields)):
@@ -243,6 +243,16 @@ def decode(
         return kind(**{name: _value(of(name), value) for name, value in values.items()} | fits)
     _check_arrays(of, values, _shapes(kind, values))
     return _linear(of, values) if linear else _logarithmic(of, kind, values)
+
+
+def _check_categories(of: Callable[[str], str], values: dict[str, Any]) -> None:
+    """Raise for levels that are no texts, or of which rows of an ordinal node have others."""
+    for text in values.get("categories", ()):
+        as_text(of("categories"), text)
+    if "seen" in values:
+        seen = values["seen"] = tuple(as_list(of("seen"), values["seen"]))
+        if len(seen) < 2 or seen != tuple(text for text in values["categories"] if text in seen):
+            raise ValueError(f"{of('seen')} is not two or more of the levels in their order")
 
 
 def _check_parents(
@@ -278,8 +288,10 @@ def _shapes(kind: type[LocalFit], values: Mapping[str, Any]) -> dict[str, tuple[
     if kind is TabularFit:
         C, K = math.prod(map(len, values["given"])), len(values["categories"])
         return {"population": (C, K), "probabilities": (F, C, K)}
-    if kind is RegressionFit:
+    if issubclass(kind, RegressionFit):
         C = max(len(values["categories"]) - 1, 1)
+        if kind is OrdinalFit:
+            C, q = 1, q + len(values["seen"]) - 2
         shapes: dict[str, tuple[int, ...]] = {"coef": (F, C, q), "coef_cov": (F, C * q, C * q)}
         shapes |= {"fixed": (C, q), "fixed_cov": (C * q, C * q), "random_cov": (q, q)}
         return shapes | {"unit_sd": (F,)}

@@ -206,17 +206,16 @@ class Problem:
             self.unit_rows = np.column_stack([first + moved, last + moved]).astype(np.int64)
         more = 0 if units is None else self.C + self.C**2  # of units, see `kernels.rows`
         whole = np.empty((p + 2 + 3 * self.C + more, self.offsets[-1]))
-        rows = (
-            np.ascontiguousarray(design.X.T), design.y, design.weight, design.offsets, self.offsets,
-        )  # fmt: skip
+        X = np.ascontiguousarray(design.X.T)
         mean, S = np.empty(p), np.empty((p, p))
-        names.lay_out(*rows, np.eye(p), whole)
+        names.lay_out(X, design.y, design.rows, design.offsets, self.offsets, np.eye(p), whole)
         names.describe(whole, mean, S)
         self.basis = Basis.of(mean[1:], S[1:, 1:], vary)
         self.q, self.r = self.basis.T.shape[1], self.basis.varying
         self.d, self.F = self.q * self.C, len(design.offsets) - 1
         self.table = whole[: self.q + 2 + 3 * self.C + more]
-        names.lay_out(*rows, self.basis.T, self.table)
+        rows = design.y, design.weight, design.offsets, self.offsets
+        names.lay_out(X, *rows, self.basis.T, self.table)
         if more:
             self.table[-more:] = 0.0
         self.S = response.S

@@ -25,6 +25,7 @@ from poolbn.nodes.design import deviations, varying_parent
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
 from poolbn.nodes.localfit import Counts, LocalFit, Status
 from poolbn.nodes.model import Choice
+from poolbn.nodes.ordinal import OrdinalFit
 from poolbn.nodes.poolings import NoPooling, Partial
 from poolbn.nodes.regression import (
     RegressionFit,
@@ -44,7 +45,7 @@ from poolbn.nodes.tabular import (
     sizes_of,
     tabular_scores,
 )
-from poolbn.tables.kinds import has_levels, is_normal
+from poolbn.tables.kinds import has_levels, is_normal, is_ordered
 from poolbn.wording import counted
 
 if TYPE_CHECKING:
@@ -241,6 +242,8 @@ def hopeless(
     The test is from its regression, `at`; without parents a table has none.
     """
     child, parents = family
+    if is_ordered(table.kind(child)):  # rows about thresholds are not those of the table
+        return [False] * len(more)
     levels = len(table.categories[table.names.index(child)])
     kept = [] if at is None else [at]
     if not kept and not parents and levels > 1:
@@ -344,7 +347,10 @@ def fit(
             table, family, how, each, counts, most
         ):
             kinds = responses(table, child)
-            fits += [fit_regression(table, child, parents, kind, how) for kind in kinds]
+            made: type[RegressionFit] = (
+                OrdinalFit if is_ordered(table.kind(child)) else RegressionFit
+            )
+            fits += [fit_regression(table, child, parents, kind, how, made) for kind in kinds]
     if not fits:
         raise _too_large(table, family)
     sure = [fit for fit in fits if fit.status.ok and fit.status is not Status.APPROXIMATE]
@@ -384,7 +390,8 @@ def input_of(table: Data, name: str) -> LocalFit:
     if has_levels(table.kind(name)):
         made = fit_tabular(table, name, (), NoPooling())
     else:
-        made = fit_regression(table, name, (), responses(table, name)[0], NoPooling())
+        response = responses(table, name)[0]
+        made = fit_regression(table, name, (), response, NoPooling(), RegressionFit)
     return replace(
         made,
         pooling=INPUT,
@@ -396,9 +403,10 @@ def input_of(table: Data, name: str) -> LocalFit:
 
 
 def _tabular(table: Data, family: Names) -> bool:
-    """Whether all columns are discrete."""
+    """Whether all columns are discrete, and the child's levels have no order."""
     child, parents = family
-    return all(has_levels(table.kind(name)) for name in (child, *parents))
+    levels = all(has_levels(table.kind(name)) for name in (child, *parents))
+    return levels and not is_ordered(table.kind(child))
 
 
 def _asked(how: Candidate) -> str:
@@ -423,6 +431,8 @@ def _coefficients(table: Data, family: Names) -> int:
     levels = len(table.categories[table.names.index(child)])
     own = (len(table.categories[table.names.index(name)]) for name in parents)
     columns = sum(size - 1 if size else 1 for size in own)
+    if is_ordered(table.kind(child)):
+        return columns + levels - 1
     return max(levels - 1, 1) * (columns + 1)
 
 

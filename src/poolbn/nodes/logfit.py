@@ -31,7 +31,7 @@ from poolbn.nodes.unitmodes import Rows
 
 _IMPUTATIONS = 20
 _UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell
-_LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
+LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
 _RARE = 1e-6  # probabilities below are taken for this
 # Rows, or units, of a data set for each coefficient, below which their spread says too little.
 _FEW_ROWS = 3
@@ -130,7 +130,7 @@ def regression_effects(
     known = known_effects(found)
     if tests:
         equal = [equal_effects(rows, [k + 1 for k in span]) for span in spans]
-        known = known._replace(equal=_tests(equal))
+        known = known._replace(equal=tests_of(equal))
     if found.random_cov is None or found.fixed is None or vary is None:
         return known
     if separated:  # there are no estimates whose spread could be looked at
@@ -139,7 +139,7 @@ def regression_effects(
     se, df, new, own_se = map(_slopes, (*of_all, sd))
     F, _, q = found.coef.shape
     units = rows.design.units
-    independent = rows.design.weight.sum() if units is None else len(np.unique(units))
+    independent = rows.design.rows.sum() if units is None else len(np.unique(units))
     if independent < _FEW_ROWS * F * q:
         se = _as_wide_as_wald(se, known.se, df)
     own_se = np.where(np.isfinite(own_se), own_se, known.own_se)
@@ -150,7 +150,8 @@ def regression_effects(
     return known._replace(se=se, df=df, new_se=new, own_se=own_se, at=at, level_se=sd[:, :, 0])
 
 
-def _tests(equal: Sequence[Equal]) -> Floats:
+def tests_of(equal: Sequence[Equal]) -> Floats:
+    """Statistics and degrees of freedom, (p, 2)."""
     return np.array(equal, dtype=np.float64).reshape(len(equal), 2)
 
 
@@ -170,7 +171,7 @@ def _population(
     assert known.random_cov is not None
     assert known.fixed_cov is not None
     F, C, q = known.coef.shape
-    basis = Basis.of_rows(rows.design.X, rows.design.weight, vary)
+    basis = Basis.of_rows(rows.design.X, rows.design.rows, vary)
     T = basis.T
     back = np.linalg.inv(T)
     varies = np.tile(np.arange(q) < basis.varying, C)
@@ -212,7 +213,7 @@ def _error_sds(
         known: information and gradient at the coefficients, of coefficients in a basis.
         back: from coefficients to those in that basis, (q, q).
     """
-    (F, C, q), X, n = coef.shape, rows.design.X, rows.design.weight
+    (F, C, q), X, n = coef.shape, rows.design.X, rows.design.rows
     # At the means over rows as they count: there levels and effects tell little of each other.
     told = np.einsum("jcacb->ab", known[0].reshape(F, C, q, C, q))
     own = back.T @ told @ back
@@ -260,7 +261,7 @@ def table_effects(
         tests: whether to test if effects are equal, which takes most of the time.
     """
     F, _, K = counts.shape
-    equal = _tests([_equal_tables(counts, sizes, i) for i in range(len(sizes) if tests else 0)])
+    equal = tests_of([_equal_tables(counts, sizes, i) for i in range(len(sizes) if tests else 0)])
     none = np.full((K - 1) * sum(size - 1 for size in sizes), math.nan)
     if sharing is Sharing.COMPLETE:
         (effect,), (variance,) = log_odds_ratios(counts.sum(axis=0, keepdims=True), sizes)
@@ -504,7 +505,7 @@ class LogFit(LocalFit):
         """Log odds of levels vary with the parents, and the logistic distribution around them."""
         p = np.maximum(self.mean(values, sets), _RARE)
         odds = np.log(p[:, 1:]) - np.log(p[:, :1])
-        return {level: (odds[:, k], _LOGISTIC) for k, level in enumerate(self.categories[1:])}
+        return {level: (odds[:, k], LOGISTIC) for k, level in enumerate(self.categories[1:])}
 
     def with_all(self) -> Self:
         """The fit with effects that are made."""

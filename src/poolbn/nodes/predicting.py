@@ -350,6 +350,12 @@ class RegressionPredictions(Predictions):
         """Of all levels."""
         return self.averaged(*self._at(values, sets))
 
+    def exceeding(self, X: Floats, sets: Integers) -> tuple[Floats, Floats]:
+        """Log probabilities of 1 and of 0 where rows of columns (n, q) have one predictor."""
+        mean, V = _predictors(X, sets, self.coef, self.cov)
+        one, none = (self._log(np.full(len(X), y), mean, V) for y in (1.0, 0.0))
+        return one, none
+
     def averaged(self, mean: Floats, V: Floats) -> Floats:
         """Of all levels, by means (n, C) and covariances (n, C, C) of predictors; V is used up."""
         if self.n_categories > 2:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,14 @@ from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
-from poolbn.nodes.design import Basis, Design, describes_units, design_of
+from poolbn.nodes.design import (
+    Basis,
+    Design,
+    about_thresholds,
+    describes_units,
+    design_of,
+    levels_in,
+)
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
 from poolbn.nodes.links import Family, Response, count_residuals, random_effects_cov
 from poolbn.nodes.localfit import (
@@ -49,7 +56,7 @@ from poolbn.nodes.predicting import (
 from poolbn.nodes.rowscores import Fitted, scores
 from poolbn.nodes.rsquared import Variances, of_rows
 from poolbn.nodes.unitmodes import Rows, known
-from poolbn.tables.kinds import ColumnKind, has_levels
+from poolbn.tables.kinds import ColumnKind, has_levels, is_ordered
 from poolbn.wording import DATA_SET, figure, noun_of
 
 if TYPE_CHECKING:
@@ -312,13 +319,10 @@ class RegressionFit(LogFit):
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], RegressionPredictions]:
         """What draws the parameters that rows leave possible, as if they were certain."""
         X = design(self.parents, self.given, rows.values, len(rows.x))
-        T = Basis.of_rows(X, np.ones(len(X))).T
+        made = self._laid_out(Design(X, rows.x.astype(np.int64), np.ones(len(X)), rows.offsets))
+        T = Basis.of_rows(made.X, made.rows).T
         F, C, _ = self.coef.shape
-        of = Rows(
-            Design(X @ T, rows.x.astype(np.int64), np.ones(len(X)), rows.offsets),
-            self.response,
-            self._with_units,
-        )
+        of = Rows(replace(made, X=made.X @ T), self.response, self._with_units)
         W = scores(of, self.coef @ np.linalg.pinv(T).T).information
         R = random_cov_in(self.fixed, self.random_cov, T, self.response.S, F)
         spread = Spread.of(W, R, _PRIOR)
@@ -398,7 +402,7 @@ class RegressionFit(LogFit):
                 f"{count + 1} rows, and there are {n}; give more rows, or learn with ",
                 partial,
             )
-        own = fit_regression(new, self.child, self.parents, self.response, NoPooling())
+        own = fit_regression(new, self.child, self.parents, self.response, NoPooling(), type(self))
         if not own.status.ok or own.status is Status.SEPARATED:
             why = f"{own.status}: {own.detail}"
             raise DataError(f"{ALONE}, and {self.child!r} is {why}; or learn with ", partial)
@@ -412,7 +416,7 @@ class RegressionFit(LogFit):
         separated = self.status is Status.SEPARATED
         vary = None
         if isinstance(self.pooling, Partial):
-            owners = owners_of(data, self.parents)
+            owners = owners_of(data, self.parents) + ("",) * rows.design.thresholds
             vary = Problems(rows.design, self.response, owners).varying(self.pooling)
             vary &= self.status is not Status.INTERCEPT_ONLY
         of = rows, self.estimates, spans(self.given), vary
@@ -422,13 +426,22 @@ class RegressionFit(LogFit):
 
     def _rows(self, data: Data, unit_sd: Floats | None) -> Rows:
         """The rows of the family, and how far intercepts of units inside data sets differ."""
-        design = design_of(data, self.child, self.parents)
+        design = self._laid_out(design_of(data, self.child, self.parents))
         return Rows(design, self.response, self.dispersion, unit_sd)
 
-    def _in(self, data: Data) -> RegressionFit:
+    @classmethod
+    def _beside(cls, design: Design, categories: tuple[str, ...]) -> dict[str, Any]:
+        """What a fit holds beside the coefficients, from the rows."""
+        return {}
+
+    def _laid_out(self, design: Design) -> Design:
+        """Rows as the likelihood has them."""
+        return design
+
+    def _in(self, data: Data) -> Self:
         how = self.pooling
         assert isinstance(how, Complete | NoPooling | Partial)
-        made = fit_regression(data, self.child, self.parents, self.response, how)
+        made = fit_regression(data, self.child, self.parents, self.response, how, type(self))
         return made.with_effects(data, tests=False)
 
     @property
@@ -491,7 +504,7 @@ class RegressionFit(LogFit):
         )  # fmt: skip
 
     def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
-        own = fit_regression(data, self.child, self.parents, self.response, NoPooling())
+        own = fit_regression(data, self.child, self.parents, self.response, NoPooling(), type(self))
         found = known_effects(own.estimates)
         return found.own, found.own_se
 
@@ -557,6 +570,16 @@ def mode(rows: Rows, fixed: Floats, fixed_cov: Floats, R: Floats) -> tuple[Float
 def responses(table: Data, child: str) -> Sequence[Response]:
     """What kind of child it may be: counts may have more variance than a Poisson distribution."""
     K = len(table.categories[table.names.index(child)])
+    if is_ordered(table.kind(child)):
+        if table.unit is not None:
+            raise DataError(
+                f"column {child!r} is ordinal, and units inside data sets ({table.unit!r}) cannot "
+                "have intercepts of such columns yet; use ",
+                Option("group", table.group),
+                ", or ",
+                Option("kinds", {child: "discrete"}),
+            )
+        return (Response(Family.ORDINAL, levels=K),)
     if K:
         return (Response(levels=K),)
     return Response(Family.POISSON), Response(Family.NEGATIVE_BINOMIAL)
@@ -569,7 +592,7 @@ class Problems:
     Attributes:
         design: the rows.
         response: what kind of child.
-        owners: the parent that each column after the intercept is of, (q - 1,).
+        owners: the parent that each column after the intercept is of, (q - 1,); "" for thresholds.
 
     Examples:
         >>> import poolbn as pb
@@ -611,8 +634,11 @@ class Problems:
             return np.array([name in slopes for name in self.owners], dtype=bool)
         rows = np.diff(self.design.offsets) > 0
         starts, X = self.design.offsets[:-1][rows], self.design.X[:, 1:]
-        most, least = np.maximum.reduceat(X, starts), np.minimum.reduceat(X, starts)
-        return np.asarray((most > least).any(axis=0))
+        if self.design.thresholds:  # distances say nothing of x
+            X = np.where(self.design.X[:, :1] > 0, X, np.nan)
+        most, least = np.fmax.reduceat(X, starts), np.fmin.reduceat(X, starts)
+        columns = np.array([name != "" for name in self.owners], dtype=bool)
+        return columns & (most > least).any(axis=0)
 
     def counts(self, how: Candidate) -> Counts:
         """Parameters by what informs them; those of slopes that should vary and do not too."""
@@ -649,7 +675,14 @@ def owners_of(table: Data, parents: Sequence[str]) -> tuple[str, ...]:
 def problems_of(table: Data, child: str, parents: Sequence[str]) -> list[Problems]:
     """One for each kind of child that it may be, see `responses`."""
     design, owners = design_of(table, child, parents), owners_of(table, parents)
-    return [Problems(design, response, owners) for response in responses(table, child)]
+    return [_problems(design, response, owners) for response in responses(table, child)]
+
+
+def _problems(design: Design, response: Response, owners: tuple[str, ...]) -> Problems:
+    """With rows as the likelihood has them."""
+    if response.ordered:
+        design = about_thresholds(design, levels_in(design, response.levels))
+    return Problems(design, response, owners + ("",) * design.thresholds)
 
 
 def regression_score(
@@ -710,14 +743,21 @@ def regression_bound(problems: Problems, hows: Sequence[Candidate], each: Floats
     return best
 
 
+Made = TypeVar("Made", bound=RegressionFit)
+
+
 def fit_regression(
-    table: Data, child: str, parents: Sequence[str], response: Response, how: Candidate
-) -> RegressionFit:
+    table: Data,
+    child: str,
+    parents: Sequence[str],
+    response: Response,
+    how: Candidate,
+    kind: type[Made],
+) -> Made:
     """The final fit of a discrete node or a count."""
-    (problems,) = (
-        one for one in problems_of(table, child, parents)
-        if one.response.family is response.family
-    )  # fmt: skip
+    design = design_of(table, child, parents)
+    problems = _problems(design, response, owners_of(table, parents))
+    categories = table.categories[table.names.index(child)]
     problem, F = problems.plain, len(table.levels)
     given = tuple(table.categories[table.names.index(name)] for name in parents)
     fixed = fixed_cov = random_cov = None
@@ -746,7 +786,7 @@ def fit_regression(
             marginal.is_rough(found), less, words(over_units=found.over_units),
         )  # fmt: skip
     status, detail = ended
-    return RegressionFit(
+    return kind(
         child=child,
         parents=tuple(parents),
         given=given,
@@ -757,7 +797,7 @@ def fit_regression(
         n_rows=table.n_rows,
         status=status,
         detail=detail,
-        categories=table.categories[table.names.index(child)],
+        categories=categories,
         coef=coef,
         coef_cov=coef_cov,
         fixed=fixed,
@@ -766,6 +806,7 @@ def fit_regression(
         dispersion=theta if response.dispersed else inf,
         unit=table.unit,
         unit_sd=np.broadcast_to(unit_sd, F).copy() if problem.nested else None,
+        **kind._beside(design, categories),
     )
 
 

@@ -22,13 +22,14 @@ class Rows:
     """Rows of a family, what kind of child it has, and its dispersion where it has one.
 
     With units inside data sets `unit_sd` is the standard deviation of an intercept between them,
-    (F,); None where rows are independent.
+    (F,); None where rows are independent. An `offset` is added to the predictor of each row, (m,).
     """
 
     design: Design
     response: Response
     dispersion: float = math.inf
     unit_sd: Floats | None = None
+    offset: Floats | None = None
 
     def turned(self, X: Floats) -> Rows:
         """The same with other columns."""
@@ -38,6 +39,8 @@ class Rows:
         self, predictor: Floats, at: slice = slice(None)
     ) -> tuple[Floats, Floats, Floats]:
         """Of some of the rows, at predictors (m, C); see `Response.derivatives`."""
+        if self.offset is not None:
+            predictor = predictor + self.offset[at, None]
         return self.response.derivatives(predictor, self.design.y[at], self.dispersion)
 
 

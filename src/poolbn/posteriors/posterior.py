@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import get_args
@@ -65,7 +65,7 @@ from poolbn.posteriors.families import (
 from poolbn.run.progress import Progress
 from poolbn.scoring.local import Kind, LocalScores, Score, family_fits, name_of
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import ColumnKind
+from poolbn.tables.kinds import Kinds
 from poolbn.tables.missing import Missing
 from poolbn.wording import counted
 
@@ -500,7 +500,7 @@ def arc_posterior(
     prior: Prior = "orders",
     method: MCMC | None = None,
     columns: Iterable[str] | None = None,
-    kinds: Mapping[str, ColumnKind] | None = None,
+    kinds: Kinds | None = None,
     inputs: Iterable[str] = (),
     missing: Missing = "error",
 ) -> ArcPosterior:

@@ -31,7 +31,7 @@ from poolbn.run.compiling import prefetch
 from poolbn.scoring.inside import InsideLikelihood, most_of, promised, promised_with_units
 from poolbn.scoring.likelihoods import PenalisedLikelihood, total_of
 from poolbn.scoring.sparsity import sparsity
-from poolbn.tables.kinds import has_levels, kind_named
+from poolbn.tables.kinds import has_levels, is_ordered, kind_named
 
 Floats = NDArray[np.float64]
 
@@ -296,7 +296,8 @@ class RowNodes:
             gains = each[at[m] : at[m + 1]].sum(axis=0)
             whole = most_of(np.array([gains[own_columns].sum() for own_columns in columns]))
             for p in np.flatnonzero(more[m]).tolist():
-                charge = self.each[0] * len(columns[child]) * len(columns[p])
+                each_level = 1 if is_ordered(self.data.kinds[child]) else len(columns[child])
+                charge = self.each[0] * each_level * len(columns[p])
                 most = own[m] + whole[p] - charge
                 more_than_sum = bool(parents) and most <= own[m]
                 if not (more_than_sum and self._table_is_better(child, (*parents, p), own[m])):
@@ -340,14 +341,18 @@ class _Gaussian:
         return GaussianNodes(data, InsideLikelihood(plain, inside))
 
 
+@dataclass(frozen=True)
 class _Rows:
-    """The family of discrete nodes and counts."""
+    """The family of discrete nodes and counts; some are never scored inside data sets."""
+
+    inside: bool = True
 
     def on(self, data: Data, model: NodeModel, penalty: Penalty) -> RowNodes:
         hows = kinds.poolings(model, data)
         prefetch("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
         first = hows[0]
         inside = penalty.inside and isinstance(first, Partial) and first.random == "full"
+        inside &= self.inside
         if inside:
             prefetch("within")
         tells = inside and standardise(data.stats()).tells_inside
@@ -358,6 +363,7 @@ _FAMILIES: dict[str, KindFamily] = {
     "continuous": _Gaussian(),
     "discrete": _Rows(),
     "count": _Rows(),
+    "ordinal": _Rows(inside=False),
 }
 
 

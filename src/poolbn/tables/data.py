@@ -18,7 +18,7 @@ from poolbn.errors import DROP, DataError, check_option
 from poolbn.tables import files, sources
 from poolbn.tables.columns import check_group, check_types, choose
 from poolbn.tables.grouping import DATA_SET, Group, grouped_by, nested
-from poolbn.tables.kinds import ColumnKind, Levels, column_kinds, has_levels
+from poolbn.tables.kinds import ColumnKind, Kinds, Levels, column_kinds, has_levels, orders_in
 from poolbn.tables.labels import Spellings, is_name
 from poolbn.tables.missing import (
     Missing,
@@ -128,6 +128,8 @@ class Reading:
     missing: Missing  # whether rows with a missing cell are an error, left out, or kept
     discrete: frozenset[str] = frozenset()  # columns that hold levels, which are read as codes
     unit: str | None = None  # the column that says which unit of its data set a row is of
+    # of some of these the levels from the lowest to the highest
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def names_units(self) -> bool:
@@ -156,7 +158,11 @@ class Reading:
         levels: list[Hashable] = []
         rows = batch_rows or max(1024, _CELLS // len(self.names))
         tally = Tally(np.zeros(len(self.read_names), dtype=np.int64))
-        categories = {name: Levels() for name in self.names if name in self.discrete}
+        categories = {
+            name: Levels.listed(self.orders.get(name, ()))
+            for name in self.names
+            if name in self.discrete
+        }
         units = UnitNames()
         batches = _batches(self, rows, levels, tally, categories, units, lenient=lenient)
         if batch_rows is None:
@@ -204,7 +210,7 @@ def prepare_kinds(
     group: Group,
     columns: Iterable[str] | None,
     missing: Missing,
-    kinds: Mapping[str, str] | None,
+    kinds: Kinds | None,
     name: str | None = None,
 ) -> tuple[Reading, tuple[ColumnKind, ...]]:
     """The same for columns of all kinds, and what these are; `kinds` are those that are given."""
@@ -212,7 +218,7 @@ def prepare_kinds(
     found = column_kinds(reading.parts, reading.names, kinds)
     held = zip(reading.names, found, strict=True)
     discrete = frozenset(name for name, kind in held if has_levels(kind))
-    return replace(reading, discrete=discrete), found
+    return replace(reading, discrete=discrete, orders=orders_in(kinds)), found
 
 
 def opened(

@@ -135,7 +135,7 @@ def _stata(path: str, shown: str, table: str | None) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        found = pd.read_stata(path, order_categoricals=False)
+        found = pd.read_stata(path)
     except ValueError as error:
         if "not unique" not in str(error):
             raise
@@ -166,7 +166,17 @@ def _r(path: str, shown: str, table: str | None) -> pd.DataFrame:
         made = found[None]
     else:
         made = found[chosen_table(shown, table, list(found), "data frame")]
-    return cast("pd.DataFrame", made)
+    return _in_order(cast("pd.DataFrame", made))
+
+
+def _in_order(found: pd.DataFrame) -> pd.DataFrame:
+    """With factors as ordered: pyreadr does not say which are, and the order of levels is R's."""
+    import pandas as pd
+
+    for name, kind in found.dtypes.items():
+        if isinstance(kind, pd.CategoricalDtype):
+            found[name] = found[name].cat.as_ordered()
+    return found
 
 
 def _excel(path: str, shown: str, table: str | None) -> pd.DataFrame:
@@ -209,7 +219,7 @@ def _labelled(found: pd.DataFrame, labels: Mapping[str, Mapping[Any, str]]) -> p
         used = [code for code in sorted(meaning) if (own == code).any()]
         words = [str(meaning[code]) for code in used]
         if own.isin(used).all() and used and len(set(words)) == len(words):
-            kind = pd.CategoricalDtype(words)
+            kind = pd.CategoricalDtype(words, ordered=True)  # by the values that they stand for
             found[name] = found[name].map(dict(zip(used, words, strict=True))).astype(kind)
     return found
 

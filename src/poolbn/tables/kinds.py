@@ -17,6 +17,8 @@ from poolbn.tables.text import looks_numeric
 from poolbn.wording import counted, shortened
 
 ColumnKind = str  # the name of a `Kind`
+# Of some columns, as users say them: a kind, or the levels of one from the lowest to the highest.
+Kinds = Mapping[str, str | Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Kind:
     Attributes:
         name: as `kinds=` has it.
         has_levels: whether cells are levels; as a parent each but the first has an indicator.
+        ordered: whether these have an order, which somebody or the source tells.
         whole: whether cells are whole numbers from 0.
         normal: whether a node of it is a linear regression with normal residuals, of which sums of
             squares and products tell all.
@@ -42,6 +45,7 @@ class Kind:
 
     name: str
     has_levels: bool = False
+    ordered: bool = False
     whole: bool = False
     normal: bool = False
     wrong: Callable[[Floats], tuple[Flags, str]] | None = None
@@ -83,6 +87,11 @@ def has_levels(kind: str) -> bool:
     return kind in _KINDS and _KINDS[kind].has_levels
 
 
+def is_ordered(kind: str) -> bool:
+    """Whether they are levels with an order."""
+    return kind in _KINDS and _KINDS[kind].ordered
+
+
 def is_whole(kind: str) -> bool:
     """Whether they are whole numbers from 0."""
     return kind in _KINDS and _KINDS[kind].whole
@@ -121,17 +130,15 @@ _TEXTS = ("text", "category", "mixed", "mixed-integer")
 
 
 def column_kinds(
-    parts: Sequence[Part], names: Sequence[str], given: Mapping[str, str] | None
+    parts: Sequence[Part], names: Sequence[str], given: Kinds | None
 ) -> tuple[ColumnKind, ...]:
     """The kind of each column: as given, else discrete for text, categories, true and false."""
     chosen = checked_kinds(names, given)
     return tuple(_kind(parts, name, chosen.get(name)) for name in names)
 
 
-def checked_kinds(
-    names: Sequence[str], given: Mapping[str, str] | None
-) -> Mapping[str, ColumnKind]:
-    """The kinds that are given, of columns that are there."""
+def checked_kinds(names: Sequence[str], given: Kinds | None) -> Mapping[str, ColumnKind]:
+    """The kinds that are given, of columns that are there; of those whose levels are, "ordinal"."""
     chosen: Mapping[str, Any] = {} if given is None else given
     if not isinstance(chosen, Mapping):
         raise OptionError(
@@ -141,10 +148,43 @@ def checked_kinds(
         if name not in names:
             raise DataError("no column ", repr(name), " for ", Option("kinds", dict(chosen)),
                             nearest(name, names))  # fmt: skip
-        if kind not in known_kinds():
+        if isinstance(kind, list | tuple):
+            _check_order(name, kind)
+        elif kind not in known_kinds():
             known = ", ".join(map(repr, known_kinds()))
             raise OptionError(f"the kind of column {name!r} is {kind!r}; use one of {known}")
-    return chosen
+    listed = orders_in(chosen)
+    return {name: "ordinal" if name in listed else kind for name, kind in chosen.items()}
+
+
+def orders_in(given: Kinds | None) -> dict[str, tuple[str, ...]]:
+    """The levels of columns for which they are given, from the lowest to the highest.
+
+    Examples:
+        >>> orders_in({"grade": ["low", "high"], "visits": "count"})
+        {'grade': ('low', 'high')}
+    """
+    chosen = {} if given is None else given
+    return {
+        name: tuple(written(plain(level)) for level in levels)
+        for name, levels in chosen.items()
+        if isinstance(levels, list | tuple)
+    }
+
+
+def _check_order(name: str, levels: Sequence[Any]) -> None:
+    """Raise for what are not levels, from the lowest to the highest."""
+    such = f"the levels of column {name!r}"
+    if not all(is_name(level) for level in levels):
+        raise OptionError(
+            f"{such} are {list(levels)!r}; list names, from the lowest to the highest"
+        )
+    known = [written(plain(level)) for level in levels]
+    twice = [level for level in known if known.count(level) > 1]
+    if twice:
+        raise OptionError(f"{such} have {twice[0]!r} twice; list each once")
+    if len(known) < 2:
+        raise OptionError(f"{such} are {known!r}; list two or more, from the lowest to the highest")
 
 
 def _kind(parts: Sequence[Part], name: str, given: ColumnKind | None) -> ColumnKind:
@@ -200,6 +240,12 @@ class Levels:
     index: dict[str, int] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)  # levels in an order that means it
     own: dict[str, None] = field(default_factory=dict)  # those of the source that is being read
+    ranked: set[str] = field(default_factory=set)  # those whose order is from low to high
+
+    @classmethod
+    def listed(cls, order: Sequence[str]) -> Levels:
+        """None so far, whose order is known."""
+        return cls(told=list(order), ranked=set(order))
 
     def codes(self, column: Floats, coded: Coded) -> Floats:
         """The codes here of cells that are coded otherwise, NaN where missing, (B,)."""
@@ -214,6 +260,7 @@ class Levels:
         if coded.in_order:
             texts = [written(plain(label)) for label in coded.labels]
             self.told += [text for text in texts if text not in self.told]
+            self.ranked |= set(texts) if coded.ordered else set()
         return recoded(column, coded.labels, code)
 
     @property
@@ -232,6 +279,26 @@ class Levels:
         place = {text: k for k, text in enumerate(self.names)}
         order = np.array([place[text] for text in self.index], dtype=np.int64)
         return np.asarray(order[codes.astype(np.intp)])
+
+
+def check_order(name: str, levels: Levels, order: Sequence[str] | None) -> None:
+    """Raise for levels whose order nobody knows, or of which some are not in the `order` given."""
+    unknown = [text for text in levels.names if text not in levels.ranked]
+    if not unknown or (order is None and all(map(looks_numeric, levels.index))):
+        return
+    if order is not None:
+        raise DataError(
+            f"column {name!r} has {shortened([repr(text) for text in unknown], 4)}, which "
+            f"{'is' if len(unknown) == 1 else 'are'} not among its levels in kinds; list all, from "
+            "the lowest to the highest, or make such cells missing"
+        )
+    raise DataError(
+        f"column {name!r} is ordinal, and nothing says the order of its levels, such as "
+        f"{unknown[0]!r}; list them from the lowest to the highest with ",
+        Option("kinds", {name: list(levels.names)}),
+        ", or use ",
+        Option("kinds", {name: "discrete"}),
+    )
 
 
 def joined_levels(left: Sequence[str], right: Sequence[str]) -> tuple[str, ...]:
@@ -313,6 +380,8 @@ def _dressed(levels: Sequence[str]) -> tuple[str, str] | None:
 
 def a_kind(kind: str) -> str:
     """What a column is, in a sentence, such as "a count"."""
+    if is_ordered(kind):
+        return kind
     return f"a {kind}" if is_whole(kind) else f"of the kind {kind!r}"
 
 
@@ -347,4 +416,5 @@ def check_values(
 
 register_kind(Kind("continuous", normal=True))
 register_kind(Kind("discrete", has_levels=True))
+register_kind(Kind("ordinal", has_levels=True, ordered=True))
 register_kind(Kind("count", whole=True, wrong=no_counts))

@@ -23,12 +23,14 @@ from poolbn.errors import ClusterError, DataError, left_out
 class Coded(NamedTuple):
     """What the numbers 0, 1, ... in a coded column stand for, and whether their order means it.
 
-    Where they are `distinct` none is missing, and none is there twice.
+    Where they are `distinct` none is missing, and none is there twice. Where it is known to be from
+    low to high they are `ordered` too.
     """
 
     labels: list[Any]
     in_order: bool = False
     distinct: bool = False
+    ordered: bool = False
 
 
 @dataclass(frozen=True)
@@ -203,10 +205,8 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
     def codes(column: Any) -> tuple[Floats, Coded]:
         if isinstance(column.dtype, pd.CategoricalDtype):
             own = column.cat
-            keys, meaning = (
-                own.codes.to_numpy(),
-                Coded(own.categories.tolist(), in_order=True, distinct=True),
-            )
+            keys, labels = own.codes.to_numpy(), own.categories.tolist()
+            meaning = Coded(labels, in_order=True, distinct=True, ordered=own.ordered)
         else:
             keys, labels = factorized(column)
             meaning = Coded(labels, distinct=True)
@@ -301,7 +301,7 @@ def arrow_piece(batch: Any, wanted: Wanted, name: Hashable | None, origin: str) 
         in_order = pt.is_dictionary(cells.type) and cells.type.ordered
         if not pt.is_dictionary(cells.type):
             cells = cells.dictionary_encode()
-        return cells.indices, Coded(cells.dictionary.to_pylist(), in_order)
+        return cells.indices, Coded(cells.dictionary.to_pylist(), in_order, ordered=in_order)
 
     made = {c: codes(c) for c in wanted.columns if c in wanted.coded}
     cut = [floats(made[c][0] if c in made else batch.column(c)) for c in wanted.columns]

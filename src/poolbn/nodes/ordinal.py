@@ -1,0 +1,273 @@
+"""Ordered levels: the cumulative logit mixed model, as clmm of R's package ordinal has it.
+
+In data set j, with the thresholds c_1 < ... < c_K-1 that all data sets share,
+
+    P(y <= k) = logistic(c_k - x'(beta + b_j)),  b_j ~ N(0, Sigma),
+
+and the intercept, whose mean is in the thresholds, varies too. As the probability to exceed a
+threshold is a logit, a fit is that of a logistic regression of rows about thresholds, see
+`design.about_thresholds`: beside the coefficients of a binary node it has one for each threshold
+but the first, the log odds to exceed it minus those to exceed the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from poolbn.moments.data import Data
+from poolbn.moments.indicators import spans
+from poolbn.nodes.design import Design, about_thresholds, levels_in
+from poolbn.nodes.links import Family, Response, drawn_levels, level_quantiles
+from poolbn.nodes.localfit import Block, level_columns
+from poolbn.nodes.logfit import LOGISTIC, tests_of
+from poolbn.nodes.predicting import RegressionPredictions, Values, design
+from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.rowscores import equal_effects
+from poolbn.nodes.rsquared import Variances
+from poolbn.nodes.unitmodes import Rows
+from poolbn.tables.kinds import ColumnKind
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Integers = NDArray[np.int64]
+
+_LEAST = 1e-300  # probabilities that are differences are at least this
+
+
+def log_odds(first: Floats, more: Floats) -> Floats:
+    """Of exceeding each threshold, (..., K - 1), from those of the first and what others add.
+
+    Draws may have thresholds that change places: those are then one.
+    """
+    every = np.concatenate([np.zeros((*more.shape[:-1], 1)), more], axis=-1)
+    return np.asarray(first[..., None] + np.minimum.accumulate(every, axis=-1))
+
+
+def log_probabilities(odds: Floats) -> Floats:
+    """Of K levels, (..., K), by the log odds of exceeding thresholds, (..., K - 1)."""
+    end = np.full((*odds.shape[:-1], 1), np.inf)
+    above = np.concatenate([end, odds], axis=-1)  # of the threshold below a level
+    below = np.concatenate([odds, -end], axis=-1)
+    distance = np.full_like(above, np.inf)
+    distance[..., 1:-1] = odds[..., :-1] - odds[..., 1:]
+    with np.errstate(divide="ignore"):
+        between = np.log(-np.expm1(-distance))
+    return np.asarray(between - np.logaddexp(0, -above) - np.logaddexp(0, below))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class OrdinalFit(RegressionFit):
+    """A cumulative logistic regression of ordered levels: proportional odds in each data set.
+
+    Effects are odds ratios of a higher level, the same for all levels. The coefficients are those
+    of `RegressionFit` for the log odds of exceeding the lowest level, (F, 1, q), and after them
+    what each further level adds to these.
+
+    Attributes:
+        seen: the levels that rows have; others have the probability 0.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> low, high = trial["bmi"] < 25, trial["bmi"] >= 30
+        >>> made = trial.assign(bmi=["low" if a else "high" if b else "middle"
+        ...                          for a, b in zip(low, high)])
+        >>> table = pb.table(made, group="clinic", kinds={"bmi": ["low", "middle", "high"]})
+        >>> pb.fit_node(table, "bmi", ["age"], pooling="complete")
+        bmi given age: complete pooling, 4 clinics, 750 rows
+    """
+
+    seen: tuple[str, ...]
+
+    @classmethod
+    def _beside(cls, design: Design, categories: tuple[str, ...]) -> dict[str, Any]:
+        """The levels that rows have."""
+        return {"seen": tuple(categories[k] for k in levels_in(design, len(categories)))}
+
+    @property
+    def _codes(self) -> Integers:
+        """Those of the levels that rows have."""
+        return np.array([self.categories.index(level) for level in self.seen])
+
+    @property
+    def _width(self) -> int:
+        """Coefficients that are not of thresholds."""
+        return len(self.columns) + 1
+
+    @property
+    def response(self) -> Response:
+        """What kind of child it is."""
+        return Response(Family.ORDINAL, levels=len(self.categories))
+
+    @property
+    def kind(self) -> ColumnKind:
+        """What the node's column holds."""
+        return "ordinal"
+
+    @property
+    def outcomes(self) -> tuple[str, ...]:
+        """Effects are the same on all levels."""
+        return ()
+
+    def _laid_out(self, design: Design) -> Design:
+        """Rows about thresholds."""
+        return about_thresholds(design, self._codes)
+
+    @property
+    def thresholds(self) -> Floats:
+        """Those of the population, (K - 1,), where parents are 0; clmm's.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age"]]
+            >>> tens = trial.assign(age=trial["age"].clip(20, 39) // 10)
+            >>> table = pb.table(tens, group="clinic", kinds={"age": "ordinal"})
+            >>> pb.fit_node(table, "age", pooling="complete").thresholds.round(2)
+            array([0.93])
+        """
+        (own,) = self.population
+        return -log_odds(own[0], own[self._width :])
+
+    def table(self) -> pd.DataFrame:
+        """A row for each effect, then one for each threshold between two levels.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age"]]
+            >>> tens = trial.assign(age=trial["age"].clip(20, 39) // 10)
+            >>> table = pb.table(tens, group="clinic", kinds={"age": "ordinal"})
+            >>> pb.fit_node(table, "age", pooling="complete").table()["fixed"].round(2).to_dict()
+            {'2|3': 0.93}
+        """
+        import pandas as pd
+
+        q, F, size = self._width, len(self.levels), self.coef.shape[2]
+        to = np.zeros((size, size))  # effects, then thresholds: minus the log odds to exceed them
+        to[: q - 1, 1:q] = np.eye(q - 1)
+        to[q - 1 :, 0] = -1.0
+        to[q:, q:] = -np.eye(size - q)
+        columns: dict[Any, Floats] = {}
+        if self.fixed is not None and self.fixed_cov is not None:
+            se = np.sqrt(np.diagonal(to @ self.fixed_cov @ to.T))
+            columns |= {"fixed": to @ self.fixed[0], "se": se}
+        if self.random_cov is not None:
+            columns["between_sd"] = np.sqrt(np.diagonal(to @ self.random_cov @ to.T))
+        names = level_columns(self.levels, list(columns))
+        columns |= dict(zip(names, self.coef.reshape(F, -1) @ to.T, strict=True))
+        between = [f"{low}|{high}" for low, high in zip(self.seen, self.seen[1:], strict=False)]
+        return pd.DataFrame(columns, index=pd.Index([*self.columns, *between]))
+
+    def _log_odds(self, predictors: list[Floats], sets: Integers) -> Floats:
+        return log_odds(predictors[0], self.coef[sets, 0, self._width :])
+
+    def _of_all(self, values: Floats, rest: float) -> Floats:
+        """Numbers of levels that rows have, (..., K'), and `rest` for others, (..., K)."""
+        if len(self.seen) == len(self.categories):
+            return values
+        made = np.full((*values.shape[:-1], len(self.categories)), rest)
+        made[..., self._codes] = values
+        return made
+
+    def _averaged(self, predictors: list[Floats], sets: Integers) -> Floats:
+        """Probabilities of levels."""
+        return self._of_all(np.exp(log_probabilities(self._log_odds(predictors, sets))), 0.0)
+
+    def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
+        """Of each row, with estimates taken for certain."""
+        logs = log_probabilities(self._log_odds(self._given(values, sets), sets))
+        logs = self._of_all(logs, -np.inf)
+        return np.asarray(logs[np.arange(len(x)), x.astype(np.int64)])
+
+    def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
+        """A value for each row."""
+        return drawn_levels(self.mean(values, sets), rng)
+
+    def quantile(self, u: Floats, mean: Floats, sets: Integers) -> Floats:
+        """The codes at probabilities u where levels have these probabilities."""
+        return level_quantiles(u, mean)
+
+    def _predictive(self, cov: Floats) -> RegressionPredictions:
+        return OrdinalPredictions(
+            self.coef, cov, self.parents, self.given, len(self.categories), np.inf, self._codes
+        )
+
+    def with_effects(self, data: Data, *, tests: bool = True) -> Self:
+        """The fit with how sure its effects are, which needs the rows."""
+        made = super().with_effects(data, tests=False)
+        if made.saved_effects is None or not tests:
+            return made
+        # That effects are the same in all data sets is tested with the thresholds as they are.
+        rows = self._rows(data, None).design
+        kept, sets = rows.y < 2, np.repeat(np.arange(len(self.levels)), np.diff(rows.offsets))
+        design = Design(
+            rows.X[kept, : self._width], rows.y[kept], rows.weight[kept],
+            np.searchsorted(sets[kept], np.arange(len(self.levels) + 1)),
+        )  # fmt: skip
+        more = np.einsum("ma,ma->m", rows.X[:, self._width :], self.coef[sets, 0, self._width :])
+        about = Rows(design, Response(levels=2), offset=more[kept])
+        equal = [equal_effects(about, [k + 1 for k in span]) for span in spans(self.given)]
+        effects = made.saved_effects._replace(equal=tests_of(equal))
+        return replace(made, saved_effects=effects)
+
+    def blocks(self) -> list[Block]:
+        """Coefficients of the log odds of higher levels."""
+        q, between = self._width, None
+        if self.random_cov is not None:
+            between = np.sqrt(np.diagonal(self.random_cov))[:q]
+        fixed = None if self.fixed is None else self.fixed[0, :q]
+        se = None if self.fixed_se is None else self.fixed_se[0, :q]
+        return [Block("", self.population[0, :q], fixed, se, between, self.coef[:, 0, :q])]
+
+    def variances(self, data: Data) -> Variances | None:
+        """None of more than two levels."""
+        return None
+
+    def explained(
+        self, x: Floats, values: Values, sets: Integers
+    ) -> dict[str, tuple[Floats, float]]:
+        """Log odds of a higher level vary with the parents, and a logistic variable around them."""
+        return {"": (self._given(values, sets)[0], LOGISTIC)}
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalPredictions(RegressionPredictions):
+    """Ordered levels; coefficients are those of `OrdinalFit`, (F, 1, q).
+
+    Attributes:
+        codes: of the levels that coefficients are of, (K',).
+    """
+
+    codes: Integers
+
+    def log_levels(self, values: Values, sets: Integers) -> Floats:
+        """Of all levels: differences of expected probabilities to exceed thresholds."""
+        X = design(self.parents, self.given, values, len(sets))
+        more = self.coef.shape[2] - X.shape[1]
+        over, under = np.zeros((len(X), more + 3)), np.zeros((len(X), more + 3))
+        over[:, 0], under[:, -1] = 1.0, 1.0
+        for k, indicators in enumerate(np.eye(more + 1)[:, 1:], start=1):
+            at = np.hstack([X, np.tile(indicators, (len(X), 1))])
+            over[:, k], under[:, k] = (np.exp(of) for of in self.exceeding(at, sets))
+        # The smaller probabilities have the digits of their differences.
+        p = np.where(over[:, :-1] < 0.5, -np.diff(over, axis=1), np.diff(under, axis=1))
+        logs = np.full((len(X), self.n_categories), -np.inf)
+        logs[:, self.codes] = np.log(np.maximum(p, _LEAST))
+        return logs
+
+    def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
+        """Of values given parents."""
+        return np.asarray(self.log_levels(values, sets)[np.arange(len(x)), x.astype(np.int64)])
+
+    def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
+        """A value for each row."""
+        return drawn_levels(np.exp(self.log_levels(values, sets)), rng)
+
+    def script(self, to: Floats) -> dict[str, Any]:
+        """Nothing: a page's script does not know ordered levels."""
+        return {}
