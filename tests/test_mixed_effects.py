@@ -257,10 +257,13 @@ def test_derivatives_are_those_of_the_likelihood(family: Family) -> None:
     X = np.column_stack([np.ones(60), rng.normal(size=(60, 2))])
     levels = 3 if family is Family.LOGIT else 2
     y = rng.integers(0, levels, 60) if family is Family.LOGIT else rng.poisson(2, 60)
+    if family is Family.ORDINAL:  # rows of 2 are about distances, which are positive
+        y = np.arange(60) % 3
+        X[y == 2] = 1.0, 0.0, 0.0
     theta = 1.7 if family is Family.NEGATIVE_BINOMIAL else math.inf
     made = Rows(Design(X, y, rng.uniform(1, 3, 60), np.array([0, 25, 60])),
                 Response(family, levels), theta)  # fmt: skip
-    coef = rng.normal(0, 0.3, (2, made.response.predictors, 3))
+    coef = rng.normal(0, 0.3, (2, made.response.predictors, 3)) + [family is Family.ORDINAL, 0, 0]
     found = scores(made, coef)
     step = 1e-6
     for j in range(2):

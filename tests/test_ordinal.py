@@ -27,7 +27,7 @@ def problem_of(X: np.ndarray, y: np.ndarray, sets: np.ndarray, levels: int) -> P
     ends = np.cumsum(np.bincount(sets))
     offsets = np.concatenate([[0], ends]).astype(np.int64)
     rows = Design(X[order], y[order], np.ones(len(y)), offsets)
-    design = about_thresholds(collapse(rows), levels)
+    design = about_thresholds(collapse(rows), np.arange(levels))
     vary = np.arange(1, design.X.shape[1]) < X.shape[1]
     return Problem(design, Response(Family.ORDINAL, levels), vary)
 

@@ -25,7 +25,7 @@ from poolbn.graph.dag import Cpdag, Dag
 from poolbn.inference.assembled import divergences
 from poolbn.inference.drawing import log_ratios
 from poolbn.network.network import Network
-from poolbn.network.questions import MOST_PROBABLE
+from poolbn.network.questions import EXPECTED_LEVEL, MOST_PROBABLE
 from poolbn.nodes.localfit import LocalFit
 from poolbn.wording import counted
 
@@ -443,7 +443,7 @@ def log_loss(actual: Iterable[Hashable], probabilities: pd.DataFrame) -> float:
     Args:
         actual: the level, or data set, of each row, (n,).
         probabilities: a column for each level, as `net.predict` and `net.classify` give them; a
-            column most_probable is not looked at.
+            columns expected_level and most_probable are not looked at.
 
     Raises:
         DataError: the lengths differ, a value has no column, or a row has no probabilities.
@@ -526,7 +526,7 @@ def _probabilities(
 ) -> tuple[Positions, Floats]:
     """The column of what came in each row, (n,), and probabilities, (n, K)."""
     check_arguments(actual=(actual, LIST), probabilities=(probabilities, _FRAME))
-    table = probabilities.drop(columns=MOST_PROBABLE, errors="ignore")
+    table = probabilities.drop(columns=[EXPECTED_LEVEL, MOST_PROBABLE], errors="ignore")
     (p,) = _numbers(probabilities=table)
     values = _labels("actual", actual)
     index: dict[Hashable, int] = {name: k for k, name in enumerate(table.columns)}

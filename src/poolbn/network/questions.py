@@ -31,10 +31,11 @@ from poolbn.tables.cells import (
     read_evidence,
     unit_names,
 )
-from poolbn.tables.kinds import is_normal
+from poolbn.tables.kinds import is_normal, is_ordered
 from poolbn.tables.labels import plain, written
 
 MOST_PROBABLE = "most_probable"
+EXPECTED_LEVEL = "expected_level"  # of ordered levels, numbered from 1
 NUMBERS = ("mean", "sd", "lower", "upper")
 ESS = "ess"
 
@@ -162,7 +163,8 @@ class Questions(ABC):
 
         Returns:
             Columns mean, sd, lower and upper; of a discrete node the probabilities of its levels
-            and most_probable; for several targets below the name of each. Where rows were drawn,
+            and most_probable, of ordered levels before it expected_level, the mean of their
+            positions from 1; for several targets below the name of each. Where rows were drawn,
             the last column, ess, has effective sample sizes. Rows as in the table.
 
         Raises:
@@ -188,9 +190,11 @@ class Questions(ABC):
         tables = {}
         for name, own in zip([self.dag.nodes[k] for k in at], found.columns, strict=True):
             levels = self.fits[name].categories
-            beside = (MOST_PROBABLE, ESS)  # columns that every table may have
+            beside = (EXPECTED_LEVEL, MOST_PROBABLE, ESS)  # columns that tables may have
             columns = [f"{name} (level)" if name in beside else name for name in levels or NUMBERS]
             tables[name] = pd.DataFrame(own, index=cells.index, columns=pd.Index(columns))
+            if is_ordered(self.fits[name].kind):
+                tables[name][EXPECTED_LEVEL] = own @ np.arange(1.0, len(levels) + 1)
             if levels:
                 tables[name][MOST_PROBABLE] = np.array(levels, dtype=object)[own.argmax(axis=1)]
         table = tables[target] if isinstance(target, str) else pd.concat(tables, axis=1)

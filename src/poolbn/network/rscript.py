@@ -11,6 +11,7 @@ from poolbn.graph.dag import Dag
 from poolbn.network.exporting import r_text
 from poolbn.nodes.localfit import GroupLevel, LinearFit, LocalFit
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
+from poolbn.tables.kinds import is_ordered
 from poolbn.wording import listed
 
 _SYNTACTIC = re.compile(r"[A-Za-z][A-Za-z0-9._]*")
@@ -38,8 +39,10 @@ def to_psem(dag: Dag, fits: Mapping[str, LocalFit], group: str, file: str) -> st
         file: the CSV file with the rows.
     """
     made = {node: _model(dag, fits, node, group) for node in dag.nodes}
-    inner = [node for node in dag.nodes if made[node].call and dag.parents(node)]
-    alone = [node for node in dag.nodes if made[node].call and not dag.parents(node)]
+    has_model = [node for node in dag.nodes if made[node].call]
+    ordered = [node for node in has_model if is_ordered(fits[node].kind)]
+    inner = [node for node in has_model if dag.parents(node) and node not in ordered]
+    alone = [node for node in has_model if not dag.parents(node) and node not in ordered]
     lines = [
         "library(lme4)",
         "# Without piecewiseSEM the models are fitted all the same.",
@@ -64,10 +67,13 @@ def to_psem(dag: Dag, fits: Mapping[str, LocalFit], group: str, file: str) -> st
     if inner:
         calls = ",\n".join(f"  {made[node].call}" for node in inner)
         lines += ["", "model <- psem(", f"{calls},", "  data = d", ")", "summary(model)"]
-    if alone:
-        lines += ["", "# Columns without parents, of which piecewiseSEM has no model:"]
-        lines += ["roots <- list("]
-        lines += [",\n".join(f"  {name(node)} = {made[node].call}" for node in alone), ")"]
+    for what, called, nodes in (
+        ("Columns without parents, of which piecewiseSEM has no model:", "roots", alone),
+        ("Ordered levels, likewise:", "ordered_levels", ordered),
+    ):
+        if nodes:
+            lines += ["", f"# {what}", f"{called} <- list("]
+            lines += [",\n".join(f"  {name(node)} = {made[node].call}" for node in nodes), ")"]
     return "\n".join(lines) + "\n"
 
 
@@ -96,6 +102,11 @@ def _model(dag: Dag, fits: Mapping[str, LocalFit], node: str, group: str) -> _Mo
         return _Model(mixed if random else f"lm({left}, data = d)", notes)
     if fit.extra is not None:  # a dispersion
         return _Model(f"{'glmer.nb' if random else 'MASS::glm.nb'}({left}, data = d)", notes)
+    if is_ordered(fit.kind):
+        if "integrated numerically" in fit.detail:
+            words = "poolbn integrates numerically, clmm by Laplace's approximation"
+            notes = (*notes, words)
+        return _Model(f"ordinal::{'clmm' if random else 'clm'}({left}, data = d)", notes)
     points = ""
     if "integrated numerically" in fit.detail:
         points = f", nAGQ = {_POINTS}" if random.startswith("(1 |") else ""
@@ -116,10 +127,11 @@ def _without(fit: LocalFit, formula: str, group: str) -> str:
         return f"one value in each {fit.unit if of_units else group}; fit it to one row of each"
     if not fit.blocks() and fit.gaussian is None:
         return "a table of probabilities, which lme4 does not have"
-    if len(fit.categories) > 2:
-        return "more than two levels; mclogit::mblogit, or clmm of the package ordinal, is near it"
+    ordered = is_ordered(fit.kind)
+    if len(fit.categories) > 2 and not ordered:
+        return "more than two levels; mclogit::mblogit is near it"
     if isinstance(fit.pooling, NoPooling):
-        model = "lm" if fit.unit is None else "lmer"
+        model = "ordinal::clm" if ordered else "lm" if fit.unit is None else "lmer"
         formula += "" if fit.unit is None else f" + (1 | {name(fit.unit)})"
         each = f"by(d, d[[{r_text(group)}]], function(rows) {model}({formula}, data = rows))"
         return f"a model of its own in each {group}, such as {each}"

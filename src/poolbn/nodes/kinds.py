@@ -347,9 +347,7 @@ def fit(
             table, family, how, each, counts, most
         ):
             kinds = responses(table, child)
-            made: type[RegressionFit] = (
-                OrdinalFit if is_ordered(table.kind(child)) else RegressionFit
-            )
+            made = _regression(table, child)
             fits += [fit_regression(table, child, parents, kind, how, made) for kind in kinds]
     if not fits:
         raise _too_large(table, family)
@@ -366,6 +364,11 @@ def fit(
     if table.provisional:
         return best  # of a round that another one follows: nobody asks how sure effects are
     return best.with_effects(table)
+
+
+def _regression(table: Data, child: str) -> type[RegressionFit]:
+    """Which class the fits of a node are."""
+    return OrdinalFit if is_ordered(table.kind(child)) else RegressionFit
 
 
 def _too_large(table: Data, family: Names) -> DataError:
@@ -387,11 +390,11 @@ def input_of(table: Data, name: str) -> LocalFit:
     if is_normal(table.kind(name)):
         return input_fit(sums_with(table, [name]), name)
     made: LocalFit
-    if has_levels(table.kind(name)):
+    if has_levels(table.kind(name)) and not is_ordered(table.kind(name)):
         made = fit_tabular(table, name, (), NoPooling())
     else:
-        response = responses(table, name)[0]
-        made = fit_regression(table, name, (), response, NoPooling(), RegressionFit)
+        response, fit = responses(table, name)[0], _regression(table, name)
+        made = fit_regression(table, name, (), response, NoPooling(), fit)
     return replace(
         made,
         pooling=INPUT,

@@ -130,7 +130,7 @@ def regression_effects(
     known = known_effects(found)
     if tests:
         equal = [equal_effects(rows, [k + 1 for k in span]) for span in spans]
-        known = known._replace(equal=tests_of(equal))
+        known = known._replace(equal=as_tests(equal))
     if found.random_cov is None or found.fixed is None or vary is None:
         return known
     if separated:  # there are no estimates whose spread could be looked at
@@ -150,7 +150,7 @@ def regression_effects(
     return known._replace(se=se, df=df, new_se=new, own_se=own_se, at=at, level_se=sd[:, :, 0])
 
 
-def tests_of(equal: Sequence[Equal]) -> Floats:
+def as_tests(equal: Sequence[Equal]) -> Floats:
     """Statistics and degrees of freedom, (p, 2)."""
     return np.array(equal, dtype=np.float64).reshape(len(equal), 2)
 
@@ -261,7 +261,7 @@ def table_effects(
         tests: whether to test if effects are equal, which takes most of the time.
     """
     F, _, K = counts.shape
-    equal = tests_of([_equal_tables(counts, sizes, i) for i in range(len(sizes) if tests else 0)])
+    equal = as_tests([_equal_tables(counts, sizes, i) for i in range(len(sizes) if tests else 0)])
     none = np.full((K - 1) * sum(size - 1 for size in sizes), math.nan)
     if sharing is Sharing.COMPLETE:
         (effect,), (variance,) = log_odds_ratios(counts.sum(axis=0, keepdims=True), sizes)

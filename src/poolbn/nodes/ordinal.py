@@ -22,9 +22,10 @@ from poolbn.moments.indicators import spans
 from poolbn.nodes.design import Design, about_thresholds, levels_in
 from poolbn.nodes.links import Family, Response, drawn_levels, level_quantiles
 from poolbn.nodes.localfit import Block, level_columns
-from poolbn.nodes.logfit import LOGISTIC, tests_of
+from poolbn.nodes.logfit import LOGISTIC, as_tests
+from poolbn.nodes.poolings import NoPooling
 from poolbn.nodes.predicting import RegressionPredictions, Values, design
-from poolbn.nodes.regression import RegressionFit
+from poolbn.nodes.regression import RegressionFit, fit_regression
 from poolbn.nodes.rowscores import equal_effects
 from poolbn.nodes.rsquared import Variances
 from poolbn.nodes.unitmodes import Rows
@@ -73,14 +74,20 @@ class OrdinalFit(RegressionFit):
         seen: the levels that rows have; others have the probability 0.
 
     Examples:
+        >>> import pandas as pd
         >>> import poolbn as pb
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-        >>> low, high = trial["bmi"] < 25, trial["bmi"] >= 30
-        >>> made = trial.assign(bmi=["low" if a else "high" if b else "middle"
-        ...                          for a, b in zip(low, high)])
-        >>> table = pb.table(made, group="clinic", kinds={"bmi": ["low", "middle", "high"]})
+        >>> cut = pd.cut(trial["bmi"], [0, 25, 30, 99], right=False)
+        >>> cut = cut.cat.rename_categories(["low", "middle", "high"])
+        >>> table = pb.table(trial.assign(bmi=cut), group="clinic", kinds={"bmi": "ordinal"})
         >>> pb.fit_node(table, "bmi", ["age"], pooling="complete")
         bmi given age: complete pooling, 4 clinics, 750 rows
+                      fixed      se      NY      MN      KY      MS
+        age         0.04799 0.01219 0.04799 0.04799 0.04799 0.04799
+        low|middle   0.7261  0.3241  0.7261  0.7261  0.7261  0.7261
+        middle|high    2.07  0.3324    2.07    2.07    2.07    2.07
+        log-likelihood -813.4040, 3 parameters, BIC -823.3341
+        converged: the likelihood has its maximum here
     """
 
     seen: tuple[str, ...]
@@ -129,10 +136,18 @@ class OrdinalFit(RegressionFit):
             >>> tens = trial.assign(age=trial["age"].clip(20, 39) // 10)
             >>> table = pb.table(tens, group="clinic", kinds={"age": "ordinal"})
             >>> pb.fit_node(table, "age", pooling="complete").thresholds.round(2)
-            array([0.93])
+            array([1.07])
         """
         (own,) = self.population
         return -log_odds(own[0], own[self._width :])
+
+    def _input(self, new: Data | None) -> tuple[Floats, Floats]:
+        """Of an input: as its rows have it, or without any the mean of other data sets."""
+        if new is None:
+            return self.coef.mean(axis=0), np.zeros_like(self.coef_cov[0])
+        response, how = self.response, NoPooling()
+        own = fit_regression(new, self.child, (), response, how, RegressionFit)
+        return own.coef[0], np.zeros_like(self.coef_cov[0])
 
     def table(self) -> pd.DataFrame:
         """A row for each effect, then one for each threshold between two levels.
@@ -143,7 +158,7 @@ class OrdinalFit(RegressionFit):
             >>> tens = trial.assign(age=trial["age"].clip(20, 39) // 10)
             >>> table = pb.table(tens, group="clinic", kinds={"age": "ordinal"})
             >>> pb.fit_node(table, "age", pooling="complete").table()["fixed"].round(2).to_dict()
-            {'2|3': 0.93}
+            {'2|3': 1.07}
         """
         import pandas as pd
 
@@ -212,7 +227,7 @@ class OrdinalFit(RegressionFit):
         more = np.einsum("ma,ma->m", rows.X[:, self._width :], self.coef[sets, 0, self._width :])
         about = Rows(design, Response(levels=2), offset=more[kept])
         equal = [equal_effects(about, [k + 1 for k in span]) for span in spans(self.given)]
-        effects = made.saved_effects._replace(equal=tests_of(equal))
+        effects = made.saved_effects._replace(equal=as_tests(equal))
         return replace(made, saved_effects=effects)
 
     def blocks(self) -> list[Block]:

@@ -169,17 +169,20 @@ class RowNodes:
             return 0.0
         if family not in self._gains:
             child, parents = self._named(family)
-            if self.data.unit is not None:
-                found, alone = (self._of_deviations((child, own)) for own in (parents, []))
-                self._gains[family] = found - alone
-                return self._gains[family]
-            if has_levels(self.data.kind(child)):
-                known, form = None, self.hows[0].discrete
-            else:
-                known, form = self._count_alone(child), "auto"
-            gain = within.gains(self.data, child, parents, self.each, form, known)
-            self._gains[family] = gain
+            self._gains[family] = self._gain_of(child, parents)
         return self._gains[family]
+
+    def _gain_of(self, child: str, parents: Sequence[str]) -> float:
+        if self.data.unit is not None:
+            found, alone = (self._of_deviations((child, own)) for own in (parents, []))
+            return found - alone
+        kind = self.data.kind(child)
+        if is_ordered(kind):
+            return within.ordered_gain(self.data, child, parents, self.each)
+        form, known = self.hows[0].discrete, None
+        if not has_levels(kind):
+            form, known = "auto", self._count_alone(child)
+        return within.gains(self.data, child, parents, self.each, form, known)
 
     def _of_deviations(self, family: Names) -> float:
         how, (child, parents) = self.hows[0], family
@@ -309,6 +312,8 @@ class RowNodes:
         name, names = self._named((child, parents))
         if not all(has_levels(self.data.kind(each)) for each in (name, *names)):
             return False
+        if is_ordered(self.data.kind(name)):
+            return False
         if not self.inside:
             return kinds.table_score(self.data, (name, names), self.hows[0], self.each) > score
         if any(self._level[p] for p in parents) or self.hows[0].discrete == "logit":
@@ -341,18 +346,14 @@ class _Gaussian:
         return GaussianNodes(data, InsideLikelihood(plain, inside))
 
 
-@dataclass(frozen=True)
 class _Rows:
-    """The family of discrete nodes and counts; some are never scored inside data sets."""
-
-    inside: bool = True
+    """The family of discrete nodes, ordinal ones and counts."""
 
     def on(self, data: Data, model: NodeModel, penalty: Penalty) -> RowNodes:
         hows = kinds.poolings(model, data)
         prefetch("polya", *["quasinewton"] * any(isinstance(how, Partial) for how in hows))
         first = hows[0]
         inside = penalty.inside and isinstance(first, Partial) and first.random == "full"
-        inside &= self.inside
         if inside:
             prefetch("within")
         tells = inside and standardise(data.stats()).tells_inside
@@ -363,7 +364,7 @@ _FAMILIES: dict[str, KindFamily] = {
     "continuous": _Gaussian(),
     "discrete": _Rows(),
     "count": _Rows(),
-    "ordinal": _Rows(inside=False),
+    "ordinal": _Rows(),
 }
 
 

@@ -416,5 +416,5 @@ def check_values(
 
 register_kind(Kind("continuous", normal=True))
 register_kind(Kind("discrete", has_levels=True))
-register_kind(Kind("ordinal", has_levels=True, ordered=True))
 register_kind(Kind("count", whole=True, wrong=no_counts))
+register_kind(Kind("ordinal", has_levels=True, ordered=True))
