@@ -263,7 +263,8 @@ def test_derivatives_are_those_of_the_likelihood(family: Family) -> None:
     theta = 1.7 if family is Family.NEGATIVE_BINOMIAL else math.inf
     made = Rows(Design(X, y, rng.uniform(1, 3, 60), np.array([0, 25, 60])),
                 Response(family, levels), theta)  # fmt: skip
-    coef = rng.normal(0, 0.3, (2, made.response.predictors, 3)) + [family is Family.ORDINAL, 0, 0]
+    coef = rng.normal(0, 0.3, (2, made.response.predictors, 3))
+    coef[..., 0] += family is Family.ORDINAL
     found = scores(made, coef)
     step = 1e-6
     for j in range(2):

@@ -33,6 +33,7 @@ from poolbn.network.network import Network
 from poolbn.nodes.gaussianfit import GaussianFit, of_nodes
 from poolbn.nodes.given import given_fit
 from poolbn.nodes.localfit import Counts, Given, LocalFit, Status
+from poolbn.nodes.ordinal import OrdinalFit
 from poolbn.nodes.regression import RegressionFit
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ Wording = Literal["code", "paper"]
 EXPLAINED = 0.85  # share of a node's variance that its parents explain, in each data set
 GROUP = "F"
 LEVELS = "abc"
+ORDERED = "12345"
 
 _ALONE = 12.0  # expected nodes without an arc above which a connected graph is not waited for
 _DRAWS = 100_000
@@ -109,6 +111,7 @@ def random_network(
     data_sets: int,
     *,
     discrete: float = 0.0,
+    ordinal: float = 0.0,
     seed: int = 0,
     heterogeneous: bool = True,
     equal_residuals: bool = False,
@@ -132,10 +135,15 @@ def random_network(
     of variances above is then so in a sample of 5,000 rows of each data set. A discrete parent of
     a continuous node has a coefficient for each level but the first.
 
+    Ordinal nodes have three to five levels, 1, 2, ..., and a cumulative logistic regression, whose
+    effects on the log odds of a higher level are drawn as those on log odds of a discrete node are.
+    Thresholds are 0.3 to 0.9 standard deviations of what they divide apart.
+
     Args:
         dag: the graph, such as `pb.random_dag` gives.
         data_sets: how many.
         discrete: the share of nodes that are discrete, from 0 to 1; which is random.
+        ordinal: the share of nodes that are ordinal; with `discrete` at most 1.
         seed: the same seed gives the same network.
         heterogeneous: False gives all data sets the parameters of the first.
         equal_residuals: True gives a node the same residual variance in all data sets: the parents
@@ -172,10 +180,14 @@ def random_network(
     check_option("wording", wording, get_args(Wording))
     if not isinstance(discrete, Real) or not 0 <= discrete <= 1:
         raise OptionError(Option("discrete", discrete), " is not a share of nodes, from 0 to 1")
+    if not isinstance(ordinal, Real) or not 0 <= ordinal <= 1 - float(discrete):
+        most = f"a share of nodes, from 0 to {1 - float(discrete):g}"
+        raise OptionError(Option("ordinal", ordinal), f" is not {most}")
     drawing = _Drawing(
         data_sets, heterogeneous, equal_residuals, wording, _generator(seed, _NETWORK)
     )
-    if categories := _categories(dag, float(discrete), _generator(seed, _KINDS)):
+    shares = float(discrete), float(ordinal)
+    if categories := _categories(dag, shares, _generator(seed, _KINDS)):
         fits = _mixed_fits(dag, categories, drawing, _generator(seed, _ROWS))
     else:
         fits = _linear_fits(dag, drawing)
@@ -268,6 +280,53 @@ class _Drawing:
             dispersion=math.inf,
         )
 
+    def ordinal(
+        self,
+        node: str,
+        categories: tuple[str, ...],
+        parents: tuple[str, ...],
+        given: tuple[tuple[str, ...], ...],
+        T: Floats,
+    ) -> OrdinalFit:
+        """An ordinal node with K levels; see `discrete`."""
+        F, K, q, rng = self.data_sets, len(categories), len(T), self.rng
+        mean = rng.choice([-1.0, 1.0], q) * rng.normal(2, 1, q)
+        variance = rng.chisquare(1, q)
+        spread = math.sqrt(math.pi**2 / 3 + (mean[1:] ** 2 + variance[1:]).sum())
+        above = -np.cumsum(spread * rng.uniform(0.3, 0.9, K - 2))
+        mean[0] = rng.normal(0, 0.5) - above[-1] / 2  # levels in the middle are the usual ones
+        size = q + K - 2
+        back = np.eye(size)
+        back[:q, :q] = T
+        fixed = np.append(mean, above) @ back
+        own = np.zeros((F, size))
+        own[:, :q] = rng.normal(0, np.sqrt(variance), (F, q)) @ T
+        coef = (fixed + own)[:, None]
+        random_cov = np.zeros((size, size))
+        random_cov[:q, :q] = T.T * variance @ T
+        if not self.heterogeneous:
+            coef[:] = coef[0]
+        return OrdinalFit(
+            child=node,
+            parents=parents,
+            given=given,
+            levels=_set_names(F),
+            pooling=_SIMULATED,
+            loglik=math.nan,
+            counts=Counts(0, 0, F * q + K - 2),
+            n_rows=F,
+            status=Status.GIVEN,
+            detail=_DETAIL,
+            categories=categories,
+            coef=coef,
+            coef_cov=np.zeros((F, size, size)),
+            fixed=fixed[None] if self.heterogeneous else coef[0].copy(),
+            fixed_cov=np.zeros((size, size)),
+            random_cov=random_cov if self.heterogeneous else None,
+            dispersion=math.inf,
+            seen=categories,
+        )
+
 
 def _linear_fits(dag: Dag, drawing: _Drawing) -> dict[str, LocalFit]:
     """All nodes are continuous, and variances have a closed form."""
@@ -308,7 +367,8 @@ def _mixed_fits(
         if node in categories:
             continuous = np.array([name in fits for name in names], dtype=bool)
             T = _centred(X.reshape(len(names), len(sets)), continuous)
-            fits[node] = drawing.discrete(node, categories[node], parents, given, T)
+            draw = drawing.ordinal if categories[node][0] in ORDERED else drawing.discrete
+            fits[node] = draw(node, categories[node], parents, given, T)
         else:
             made = drawing.gaussian(node, names, partial(_explained, X))
             fits[node] = of_nodes(made, parents, given)
@@ -316,10 +376,15 @@ def _mixed_fits(
     return fits
 
 
-def _categories(dag: Dag, share: float, rng: np.random.Generator) -> dict[str, tuple[str, ...]]:
-    """The levels of each discrete node."""
-    chosen = rng.permutation(len(dag.nodes))[: round(share * len(dag.nodes))]
-    return {dag.nodes[i]: tuple(LEVELS[: rng.integers(2, 4)]) for i in sorted(chosen)}
+def _categories(
+    dag: Dag, shares: tuple[float, float], rng: np.random.Generator
+) -> dict[str, tuple[str, ...]]:
+    """The levels of each discrete node, and of each ordinal one."""
+    order = rng.permutation(len(dag.nodes))
+    discrete, ordinal = (round(share * len(dag.nodes)) for share in shares)
+    chosen, ordered = order[:discrete], order[discrete : discrete + ordinal]
+    found = {dag.nodes[i]: tuple(LEVELS[: rng.integers(2, 4)]) for i in sorted(chosen)}
+    return found | {dag.nodes[i]: tuple(ORDERED[: rng.integers(3, 6)]) for i in sorted(ordered)}
 
 
 def _centred(X: Floats, scaled: Flags) -> Floats:
