@@ -41,7 +41,7 @@ ORDER = {
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "text", "databases", "foreign", "files",
-        "grouping", "columns", "kinds", "missing", "data", "cells",
+        "grouping", "columns", "ranking", "kinds", "missing", "data", "cells",
     ],
     "moments": [
         "facts", "sums", "units", "indicators", "patterns", "em", "statsfile", "cases",
@@ -245,7 +245,7 @@ def test_nothing_outside_nodes_asks_which_class_a_fit_is() -> None:
 
 
 def test_nothing_but_their_module_compares_kinds() -> None:
-    kinds = {"continuous", "discrete", "count"}
+    kinds = {"continuous", "discrete", "count", "ordinal"}
     assert kinds_compared('if kind != "count":\n    pass', kinds) == [1]
     assert kinds_compared('of = kind in ("count", "discrete")', kinds) == [1]
     found = {

@@ -93,6 +93,37 @@ def test_an_order_that_nobody_knows(kinds: dict, error: type[Exception], words: 
         pb.table(shuffled(), group="site", kinds=kinds)
 
 
+@pytest.mark.parametrize(
+    "levels",
+    [
+        ["low", "middle", "high"],
+        ["I", "II", "III", "IV"],
+        ["Strongly disagree", "Disagree", "Neutral", "Agree", "Strongly agree"],
+        ["G1", "G2", "G10"],
+        ["none", "mild", "severe"],
+        ["Stage IIa", "Stage IIb", "Stage IV"],
+    ],
+)
+def test_looking_suggests_an_order(levels: list[str]) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"site": np.repeat([*"abc"], 100), "x": rng.normal(size=300)})
+    found = pb.look(frame.assign(y=rng.choice(levels, 300)), group="site")
+    (one,) = found.findings
+    assert (one.kind, one.columns) == (pb.FindingKind.ORDERED, ("y",))
+    assert f"kinds={{'y': {levels!r}}}" in str(one)
+    assert found.nodes["y"] == "discrete"
+    known = pb.look(frame.assign(y=rng.choice(levels, 300)), group="site", kinds={"y": levels})
+    assert known.findings == ()
+    assert known.nodes["y"] == "ordinal"
+
+
+@pytest.mark.parametrize("levels", [["red", "low", "high"], ["no", "yes"], ["A1", "A2", "A3"]])
+def test_looking_suggests_no_order(levels: list[str]) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"site": np.repeat([*"abc"], 100), "y": rng.choice(levels, 300)})
+    assert pb.look(frame, group="site").findings == ()
+
+
 def test_unordered_categories_have_no_order() -> None:
     """Those of `astype("category")` are in the order of the alphabet."""
     frame = shuffled().astype({"grade": "category"})

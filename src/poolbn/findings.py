@@ -33,6 +33,7 @@ class FindingKind(Enum):
     SITE_LEVEL = "describes data sets"
     BINARY = "0 and 1"
     CODES = "few whole numbers"
+    ORDERED = "levels with an order"
     DERIVED = "follows from another"
     RARE_LEVEL = "levels of one row"
     COPIES = "copies"

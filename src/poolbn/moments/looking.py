@@ -42,6 +42,7 @@ from poolbn.tables.kinds import (
     orders_in,
 )
 from poolbn.tables.missing import Missing
+from poolbn.tables.ranking import likely_order
 from poolbn.tables.sources import MOST_BYTES, remembered
 from poolbn.wording import (
     DATA_SET,
@@ -494,6 +495,8 @@ def look(
         together = mean_correlations(made)
         if (told_of := correlated(together, made.group)) is not None:
             findings = (*findings, told_of)
+    guessed = [c for c in seen.columns if c.name in nodes and c.name not in (kinds or {})]
+    findings = (*findings, *_ordered(guessed))
     return Look(
         _files(source), outer, seen.levels, seen.n, seen.columns, likely, rows, nodes, options,
         fixes, (*early.values(), *findings), unit, together,
@@ -505,6 +508,19 @@ def _files(source: object) -> tuple[str, ...]:
     several = source if isinstance(source, list | tuple) else [source]
     paths = [os.fspath(path) for path in several if isinstance(path, str | os.PathLike)]
     return tuple(map(without_secrets, map(str, paths))) if len(paths) == len(several) else ()
+
+
+def _ordered(columns: Sequence[SurveyedColumn]) -> tuple[Finding, ...]:
+    """Discrete columns whose levels have an order by their words, which nobody said."""
+    found = []
+    for column in columns:
+        if not has_levels(column.kind) or is_ordered(column.kind) or column.error is not None:
+            continue
+        if order := likely_order([level for level, _ in column.levels]):
+            what = f"the levels of {column.name!r} seem to have an order"
+            remedy = ("if so, use ", Option("kinds", {column.name: list(order)}))
+            found.append(Finding(FindingKind.ORDERED, (column.name,), (), 0, what, remedy))
+    return tuple(found)
 
 
 def _short(column: SurveyedColumn) -> str:
