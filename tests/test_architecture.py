@@ -83,7 +83,7 @@ ORDER = {
     "metrics": [],
     "assess": [
         "estimates", "patternmap", "residuals", "graphtest", "adjustment", "effectsizes",
-        "tidying", "resample", "folds", "comparison", "unitmeans",
+        "proportional", "tidying", "resample", "folds", "comparison", "unitmeans",
         "treatment",
     ],
     "posteriors": ["families", "chains", "averaging", "posterior"],

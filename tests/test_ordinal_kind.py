@@ -313,6 +313,27 @@ def test_equal_effects_have_the_chi_square_of_the_test() -> None:
     assert np.mean(found) == pytest.approx(5, abs=3 * np.sqrt(10 / 60))
 
 
+def test_proportional_odds() -> None:
+    """Where odds are proportional the mean of the chi-square, else far more."""
+    rng = np.random.default_rng(6)
+    site, found = np.repeat(np.arange(6), 100), []
+    level, slope = rng.normal(0, 0.6, 6)[site], rng.normal(0.6, 0.3, 6)[site]
+    for k in range(61):
+        x, u = rng.normal(size=600), rng.random(600)
+        same = slope * x + level
+        y = np.digitize(same + rng.logistic(size=600), [-1, 0.3, 1.5])
+        if k == 60:
+            odds = level + 1 + 0.3 * x, np.minimum(level + 1 + 0.3 * x, level - 0.5 + 1.2 * x)
+            y = sum((u < expit(each)).astype(int) for each in odds)
+        frame = pd.DataFrame({"site": site, "x": x, "y": y})
+        one = pb.fit("x -> y", frame, group="site", kinds={"y": "ordinal"})
+        found.append(pb.proportional_odds(one, frame))
+    rows = pd.concat(found)
+    assert (rows["df"] == [2] * 60 + [1]).all()
+    assert rows["statistic"][:60].mean() == pytest.approx(2, abs=3 * np.sqrt(4 / 60))
+    assert rows["p_value"].iloc[-1] < 1e-6
+
+
 def test_random_networks_have_ordinal_nodes() -> None:
     dag = pb.random_dag(6, 2, seed=1)
     truth = pb.random_network(dag, data_sets=4, ordinal=0.5, seed=1)

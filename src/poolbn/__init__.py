@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from poolbn.assess.adjustment import AdjustmentReport
     from poolbn.assess.comparison import Comparison, compare
     from poolbn.assess.graphtest import GraphTest
+    from poolbn.assess.proportional import proportional_odds
     from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
     from poolbn.assess.treatment import treatment_effects
     from poolbn.errors import (
@@ -117,6 +118,7 @@ _LATER = {
     "PoolbnError": "errors",
     "Posterior": "inference.posterior",
     "PosteriorInterrupted": "posteriors.posterior",
+    "proportional_odds": "assess.proportional",
     "Probability": "inference.events",
     "SearchInterrupted": "learning",
     "Status": "nodes.localfit",
@@ -219,6 +221,7 @@ __all__ = [
     "metrics",
     "on_cluster",
     "plots",
+    "proportional_odds",
     "random_dag",
     "random_network",
     "random_table",

@@ -196,8 +196,9 @@ class Chosen:
         list[str] | None,
         typer.Option(
             metavar="A=KIND,...",
-            help="What columns hold: discrete, count or continuous. By default text, true and "
-            f"false are discrete, numbers continuous. {_NAMES}",
+            help="What columns hold: discrete, ordinal, count or continuous, or levels from the "
+            "lowest to the highest, as in 'grade=low<middle<high'. By default text, true and false "
+            f"are discrete, numbers continuous. {_NAMES}",
         ),
     ] = None
 

@@ -77,7 +77,7 @@ class SurveyedColumn:
     """What one column holds."""
 
     name: str  # of the column
-    kind: str  # "continuous", "discrete" or "count"; else what it holds, such as "date"
+    kind: str  # of `known_kinds`; else what it holds, such as "date"
     # of a column that is not one of numbers, and in how many rows each is
     levels: tuple[tuple[str, int], ...]
     low: float  # the lowest of numbers, NaN where there are none

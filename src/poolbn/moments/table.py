@@ -63,7 +63,7 @@ class Table(AnyData):
 
     Attributes:
         names: the N columns.
-        kinds: what each holds, "continuous", "discrete" or "count".
+        kinds: what each holds: "continuous", "discrete", "ordinal" or "count".
         categories: the levels of each discrete column; none for others.
         levels: the F data sets, in order of first appearance.
         offsets: rows of data set j are offsets[j] to offsets[j + 1], (F + 1,).

@@ -287,6 +287,16 @@ class LocalFit(ABC):
             {'(residual variance)': 0.0, 'age': 0.385}
         """
 
+    def proportionality(self, data: Data) -> dict[str, Equality]:
+        """Tests by parent that odds ratios are the same at all thresholds between ordered levels.
+
+        Nothing where the node has no such levels, or two.
+
+        Args:
+            data: the rows.
+        """
+        return {}
+
     def within_between(
         self, data: Data | None = None, interval: float = 0.95, *, units: bool = False
     ) -> Floats | None:

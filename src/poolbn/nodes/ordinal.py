@@ -19,15 +19,17 @@ import numpy as np
 
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
-from poolbn.nodes.design import Design, about_thresholds, levels_in
+from poolbn.nodes.design import Design, about_thresholds, design_of, levels_in
+from poolbn.nodes.equality import score_test
 from poolbn.nodes.links import Family, Response, drawn_levels, level_quantiles
 from poolbn.nodes.localfit import Block, level_columns
 from poolbn.nodes.logfit import LOGISTIC, as_tests
 from poolbn.nodes.poolings import NoPooling
 from poolbn.nodes.predicting import RegressionPredictions, Values, design
 from poolbn.nodes.regression import RegressionFit, fit_regression
-from poolbn.nodes.rowscores import equal_effects
+from poolbn.nodes.rowscores import common_columns, equal_effects
 from poolbn.nodes.rsquared import Variances
+from poolbn.nodes.terms import Equality
 from poolbn.nodes.unitmodes import Rows
 from poolbn.tables.kinds import ColumnKind
 
@@ -230,6 +232,32 @@ class OrdinalFit(RegressionFit):
         effects = made.saved_effects._replace(equal=as_tests(equal))
         return replace(made, saved_effects=effects)
 
+    def proportionality(self, data: Data) -> dict[str, Equality]:
+        """Score tests that the odds ratios of each parent are the same at all thresholds.
+
+        Against ratios that differ between thresholds, in all data sets alike. Data sets have
+        intercepts and slopes of their own, and share the distances of thresholds.
+        """
+        more = len(self.seen) - 2
+        if not more or not self.status.ok or self.is_given:
+            return {}
+        rows = design_of(data, self.child, self.parents)
+        X = rows.X[:, 1:]
+        mean = np.average(X, axis=0, weights=rows.weight)
+        sd = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=rows.weight))
+        sd = np.where(sd > 0, sd, 1.0)
+        made, indicators, own = _with_distances(replace(rows, X=(X - mean) / sd), self._codes)
+        coef = self.coef.copy()
+        q = self._width
+        coef[:, :, 0] += coef[:, :, 1:q] @ mean
+        coef[:, :, 1:q] *= sd
+        common = np.arange(coef.shape[2]) >= q
+        found = {}
+        for parent, span in zip(self.parents, spans(self.given), strict=True):
+            columns = (indicators[:, :, None] * own[:, None, span]).reshape(len(own), -1)
+            found[parent] = common_columns(Rows(made, self.response), coef, common, columns)
+        return {parent: score_test(np.array(test)) for parent, test in found.items()}
+
     def blocks(self) -> list[Block]:
         """Coefficients of the log odds of higher levels."""
         q, between = self._width, None
@@ -248,6 +276,29 @@ class OrdinalFit(RegressionFit):
     ) -> dict[str, tuple[Floats, float]]:
         """Log odds of a higher level vary with the parents, and a logistic variable around them."""
         return {"": (self._given(values, sets)[0], LOGISTIC)}
+
+
+def _with_distances(rows: Design, levels: Integers) -> tuple[Design, Floats, Floats]:
+    """Rows about thresholds, those about distances one by one; indicators of thresholds, and x.
+
+    Args:
+        rows: with columns x, (m, p).
+        levels: the codes of levels.
+    """
+    K, y = len(levels), np.searchsorted(levels, rows.y)
+    steps = np.eye(K - 1)[:, 1:]
+    below, above = np.flatnonzero(y > 0), np.flatnonzero(y < K - 1)
+    inner = np.flatnonzero((y > 0) & (y < K - 1))
+    at = np.concatenate([below, above, inner])
+    outcome = np.repeat([1, 0, 2], [len(below), len(above), len(inner)])
+    distances = steps[y[inner] - 1] - steps[y[inner]]
+    indicators = np.vstack([steps[y[below] - 1], steps[y[above]], distances])
+    order = np.argsort(at, kind="stable")
+    at, outcome, indicators = at[order], outcome[order], indicators[order]
+    x = np.column_stack([np.ones(len(at)), rows.X[at]]) * (outcome < 2)[:, None]
+    offsets = np.searchsorted(at, rows.offsets).astype(np.int64)
+    made = Design(np.hstack([x, indicators]), outcome, rows.weight[at], offsets, None, K - 2)
+    return made, indicators, rows.X[at]
 
 
 @dataclass(frozen=True, eq=False)

@@ -121,7 +121,7 @@ def equal_effects(rows: Rows, columns: Sequence[int]) -> Equal:
     turned = rows.turned(design.X[:, [*others, *columns]] @ basis)
     theta = np.zeros((len(design.offsets) - 1, C * r))
     theta[:, ::r] = rows.response.centre(design.y, design.weight)
-    g, information = _left(_maximum(turned, theta.reshape(-1, C, r), common), common)
+    g, information = _left(_maximum(turned, theta.reshape(-1, C, r), common)[0], common)
     inverse, rank = _inverse(information)
     df = int(rank.sum() - _inverse(information.sum(axis=0))[1])
     if df < 1:
@@ -129,8 +129,29 @@ def equal_effects(rows: Rows, columns: Sequence[int]) -> Equal:
     return Equal(float(np.einsum("ja,jab,jb->", g, inverse, g)), float(df))
 
 
-def _maximum(rows: Rows, theta: Floats, common: NDArray[np.bool_]) -> Scores:
-    """At the maximum with common coefficients, by Newton's method from (F, C, q)."""
+def common_columns(rows: Rows, coef: Floats, common: NDArray[np.bool_], more: Floats) -> Equal:
+    """Rao's score test of columns more, whose coefficients are the same in all data sets.
+
+    Args:
+        rows: with one linear predictor.
+        coef: coefficients to start from, (F, 1, q).
+        common: which of these are the same in all data sets, (q,).
+        more: the columns that are tested, (m, k).
+    """
+    k = more.shape[1]
+    _, at = _maximum(rows, coef, common)
+    wider = rows.turned(np.hstack([rows.design.X, more]))
+    now = scores(wider, np.concatenate([at, np.zeros((len(at), 1, k))], axis=2))
+    tested = np.append(common, np.ones(k, dtype=bool))
+    g, information = (each.sum(axis=0) for each in _left(now, tested))
+    inverse, rank = _inverse(information)
+    known = int(common.sum())
+    df = int(rank) - int(_inverse(information[:known, :known])[1])
+    return Equal(float(g @ inverse @ g), float(df)) if df > 0 else Equal()
+
+
+def _maximum(rows: Rows, theta: Floats, common: NDArray[np.bool_]) -> tuple[Scores, Floats]:
+    """At the maximum with common coefficients, by Newton's method from (F, C, q), and these."""
     now = scores(rows, theta)
     for _ in range(_STEPS):
         step, before = _step(now, common).reshape(theta.shape), now.loglik.sum()
@@ -142,7 +163,7 @@ def _maximum(rows: Rows, theta: Floats, common: NDArray[np.bool_]) -> Scores:
         theta = theta + step
         if now.loglik.sum() < before + _GAIN:
             break
-    return now
+    return now, theta
 
 
 def _inverse(information: Floats) -> tuple[Floats, Integers]:
