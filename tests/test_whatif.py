@@ -259,6 +259,21 @@ def test_answers_are_those_of_python_where_columns_are_of_all_kinds(
 
 
 @needs_browser
+@pytest.mark.parametrize("plugin", [False, True])
+def test_answers_are_those_of_python_where_levels_have_an_order(
+    chromium: Chromium, tmp_path: Path, plugin: bool
+) -> None:
+    kinds = {"grade": ["x", "y", "z"], "ward": ["p", "q", "r"]}
+    table = mixed_table().drop(columns=["visits", "cost"])
+    arcs = [arc for arc in MIXED if not {"visits", "cost"} & {*arc}] + [("ward", "grade")]
+    net = pb.learn(table, group="site", inputs=["arm"], kinds=kinds, start=arcs, search=KEPT)
+    assert net.fits["ward"].kind == net.fits["grade"].kind == "ordinal"
+    script = Script(chromium, tmp_path, numbers_of(net, plugin=plugin))
+    exact, _ = compared(script, net, 15, seed=6, plugin=plugin, least=0.4)
+    assert exact > 20
+
+
+@needs_browser
 @pytest.mark.slow
 @pytest.mark.parametrize(("pooling", "plugin"), [
     ("partial", False), ("partial", True), ("complete", False), ("none", True),

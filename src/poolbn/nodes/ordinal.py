@@ -335,5 +335,13 @@ class OrdinalPredictions(RegressionPredictions):
         return drawn_levels(np.exp(self.log_levels(values, sets)), rng)
 
     def script(self, to: Floats) -> dict[str, Any]:
-        """Nothing: a page's script does not know ordered levels."""
-        return {}
+        """See `Predictions`."""
+        q, size = len(to), self.coef.shape[2]
+        wide = np.eye(size)
+        wide[:q, :q] = to
+        return {
+            "kind": "ordinal",
+            "coef": self.coef[:, 0] @ wide.T,
+            "cov": wide @ self.cov @ wide.T,
+            "codes": self.codes.tolist(),
+        }

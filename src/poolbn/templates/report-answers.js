@@ -88,7 +88,7 @@ function drawNode(network, i, values, j, dice) {
     const noise = dice.normal() / (df === Infinity ? 1 : Math.sqrt((2 * dice.gamma(df / 2)) / df));
     return mean + Math.sqrt(scale2) * noise;
   }
-  if (node.kind === "table") return drawnLevel(tableRow(node, values, j), dice.uniform());
+  if (node.kind === "table" || node.kind === "ordinal") return drawnLevel(levelsOf(network, node, values, j), dice.uniform());
   const eta = drawnPredictors(network, node, values, j, dice);
   if (node.size > 0) return drawnLevel(chances(eta), dice.uniform());
   const mean = Math.exp(Math.min(eta[0], Math.log(1e15)));

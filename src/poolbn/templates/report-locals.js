@@ -158,6 +158,10 @@ function networkOf(numbers) {
       own.eta = new Float64Array(node.coef[0].length); // for `predictorsAt`
       own.V = new Float64Array(own.eta.length ** 2);
     }
+    if (node.kind === "ordinal") {
+      own.cov = node.cov && node.cov.map((half) => unpacked(half, node.coef[0].length));
+      own.wide = new Float64Array(node.coef[0].length); // for `orderedLevels`
+    }
     return own;
   });
   return { ...numbers, nodes };
@@ -390,9 +394,35 @@ function tableRow(node, values, j) {
   return node.p[j][at];
 }
 
+// Of ordered levels: differences of expected probabilities to exceed thresholds. After the coefficients of parents
+// come those of an indicator for each threshold but the first.
+function orderedLevels(network, node, values, j) {
+  const x = design(network, node, values);
+  const z = node.wide;
+  z.fill(0);
+  z.set(x);
+  const [over, under] = [[1], [0]];
+  for (let k = 0; k <= z.length - x.length; k += 1) {
+    if (k > 1) z[x.length + k - 2] = 0;
+    if (k > 0) z[x.length + k - 1] = 1;
+    const eta = dot(node.coef[j], z);
+    const variance = node.cov ? Math.max(form(z, node.cov[j]), 0) : 0;
+    over.push(Math.exp(logPoint(1, eta, variance, 1, true)));
+    under.push(Math.exp(logPoint(0, eta, variance, 1, true)));
+  }
+  over.push(0);
+  under.push(1);
+  const p = new Float64Array(node.size);
+  node.codes.forEach((code, k) => {
+    p[code] = Math.max(over[k] < 0.5 ? over[k] - over[k + 1] : under[k + 1] - under[k], 1e-300);
+  });
+  return p;
+}
+
 // Probabilities of all levels of a discrete node.
 function levelsOf(network, node, values, j) {
   if (node.kind === "table") return tableRow(node, values, j);
+  if (node.kind === "ordinal") return orderedLevels(network, node, values, j);
   const [eta, V] = predictorsAt(network, node, values, j);
   if (node.size > 2) return softmaxLevels(eta, V);
   const variance = V ? V[0] : 0;
@@ -404,6 +434,7 @@ function logDensity(network, i, values, j) {
   const node = network.nodes[i];
   if (node.kind === "gaussian") return logT(values[i], ...gaussianAt(network, node, values, j));
   if (node.kind === "table") return Math.log(tableRow(node, values, j)[values[i]]);
+  if (node.kind === "ordinal") return Math.log(orderedLevels(network, node, values, j)[values[i]]);
   const [eta, V] = predictorsAt(network, node, values, j);
   if (node.size > 2) return Math.log(softmaxLevels(eta, V)[values[i]]);
   return logPoint(values[i], eta[0], V ? V[0] : 0, node.dispersion, node.size === 2);
