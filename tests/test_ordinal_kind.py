@@ -134,6 +134,10 @@ def test_unordered_categories_have_no_order() -> None:
 def test_what_cannot_be_is_told() -> None:
     with pytest.raises(pb.DataError, match=r"'grade' is ordinal, and such columns need rows"):
         pb.stats(pupils(), group="site", kinds=KINDS)
+    with pytest.raises(pb.DataError, match=r"'grade' is ordinal, and the mean .*\.effects\(\)"):
+        pb.treatment_effects(
+            pupils(), treatment="sex", outcomes=["grade"], group="site", kinds=KINDS
+        )
     nested = pupils().assign(class_=np.arange(1200) // 10)
     with pytest.raises(pb.DataError, match=r"'grade' is ordinal, and units .*group='site'"):
         pb.fit(GRAPH, nested, group=["site", "class_"], kinds=KINDS)

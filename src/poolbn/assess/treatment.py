@@ -49,7 +49,7 @@ from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import Kinds, has_levels, is_normal, is_whole
+from poolbn.tables.kinds import Kinds, has_levels, is_normal, is_ordered, is_whole
 
 _FAR = 300.0  # logarithm of a ratio, beyond which there is no end
 _STEP = 1e-5  # of that, to begin with
@@ -495,6 +495,12 @@ def _means(
     x, y = cases.columns
     data_set, F = np.repeat(np.arange(len(of.levels)), of.n), len(of.levels)
     kind, found = of.kind(outcome), []
+    if is_ordered(kind):
+        raise DataError(
+            f"column {outcome!r} is ordinal, and the mean of an effect over data sets is not there "
+            f"for such outcomes yet; use pb.fit('{treatment} -> {outcome}', ...).effects(), or ",
+            Option("kinds", {outcome: "discrete"}),
+        )
     for cause, treated in _contrasts(of, treatment, x):
         for effect, happened in _contrasts(of, outcome, y):
             used = treated & happened

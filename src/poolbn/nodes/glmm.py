@@ -241,7 +241,7 @@ class Problem:
     @cached_property
     def constants(self) -> Floats:
         """What log-likelihoods of counts have beside their parameters, (F,)."""
-        if self.response.has_levels or self.response.ordered:
+        if self.response.has_levels:
             return np.zeros(self.F)
         values, at = np.unique(self.design.y, return_inverse=True)
         terms = np.array([math.lgamma(y + 1.0) for y in values.tolist()])

@@ -260,7 +260,7 @@ class Response:
     @property
     def has_levels(self) -> bool:
         """Whether it is a level, and no count."""
-        return self.family is Family.LOGIT
+        return self.family in (Family.LOGIT, Family.ORDINAL)
 
     @property
     def ordered(self) -> bool:
@@ -275,7 +275,7 @@ class Response:
     @property
     def predictors(self) -> int:
         """Linear predictors: C."""
-        return self.levels - 1 if self.has_levels else 1
+        return self.levels - 1 if self.family is Family.LOGIT else 1
 
     @property
     def S(self) -> Floats:
@@ -284,7 +284,7 @@ class Response:
         Levels are symmetric: utilities vary independently, and predictors are differences from that
         of level 0. Effects of two levels share half of their variance, that of the first.
         """
-        return np.eye(self.predictors) + (self.has_levels or self.ordered)
+        return np.eye(self.predictors) + self.has_levels
 
     @property
     def kind(self) -> str:
@@ -298,7 +298,7 @@ class Response:
 
     def centre(self, y: Integers, weight: Floats) -> Floats:
         """Predictors without parents, by rows that count so often, (C,)."""
-        if not (self.has_levels or self.ordered):
+        if not self.has_levels:
             return np.array([math.log((weight @ y + 0.5) / weight.sum())])
         times = np.bincount(y, weight, minlength=self.levels) + 0.5
         return np.asarray(np.log(times[1:] / times[0]))
@@ -307,6 +307,8 @@ class Response:
         self, predictor: Floats, y: Integers, dispersion: float
     ) -> tuple[Floats, Floats, Floats]:
         """Of rows: log-likelihood (m,), its slopes (m, C), minus second ones, (m, C, C)."""
+        if self.ordered:
+            return _of_thresholds(predictor, y)
         if self.has_levels:
             utility = np.column_stack([np.zeros(len(y)), predictor])
             top = utility.max(axis=1, keepdims=True)
@@ -315,8 +317,6 @@ class Response:
             seen = y[:, None] == np.arange(1, self.levels)
             spread = p[:, :, None] * (np.eye(p.shape[1]) - p[:, None, :])
             return logs[np.arange(len(y)), y], seen - p, spread
-        if self.ordered:
-            return _of_thresholds(predictor, y)
         eta, count = np.minimum(predictor, _LARGEST_PREDICTOR), y[:, None].astype(np.float64)
         mean = np.exp(eta)
         inflated = 1 + mean / dispersion

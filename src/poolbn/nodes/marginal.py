@@ -186,7 +186,7 @@ class Marginal:
         begin = []
         for sd in _SPREADS:
             B, D = problem.pooled.T[0].copy(), sd**2 * problem.S[0, 0]
-            if problem.response.has_levels or problem.response.ordered:
+            if problem.response.has_levels:
                 B *= math.sqrt(1.0 + _ATTENUATION * D)
             else:
                 B[0] -= 0.5 * D

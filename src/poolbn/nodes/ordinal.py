@@ -147,8 +147,7 @@ class OrdinalFit(RegressionFit):
         """Of an input: as its rows have it, or without any the mean of other data sets."""
         if new is None:
             return self.coef.mean(axis=0), np.zeros_like(self.coef_cov[0])
-        response, how = self.response, NoPooling()
-        own = fit_regression(new, self.child, (), response, how, RegressionFit)
+        own = fit_regression(new, self.child, (), self.response, NoPooling())
         return own.coef[0], np.zeros_like(self.coef_cov[0])
 
     def table(self) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from math import inf
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -438,7 +438,7 @@ class RegressionFit(LogFit):
         """Rows as the likelihood has them."""
         return design
 
-    def _in(self, data: Data) -> Self:
+    def _in(self, data: Data) -> RegressionFit:
         how = self.pooling
         assert isinstance(how, Complete | NoPooling | Partial)
         made = fit_regression(data, self.child, self.parents, self.response, how, type(self))
@@ -743,17 +743,14 @@ def regression_bound(problems: Problems, hows: Sequence[Candidate], each: Floats
     return best
 
 
-Made = TypeVar("Made", bound=RegressionFit)
-
-
 def fit_regression(
     table: Data,
     child: str,
     parents: Sequence[str],
     response: Response,
     how: Candidate,
-    kind: type[Made],
-) -> Made:
+    kind: type[RegressionFit] = RegressionFit,
+) -> RegressionFit:
     """The final fit of a discrete node or a count."""
     design = design_of(table, child, parents)
     problems = _problems(design, response, owners_of(table, parents))

@@ -42,7 +42,7 @@ from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.links import Family, Response
 from poolbn.nodes.poolings import Complete, Partial
-from poolbn.nodes.regression import RegressionFit, fit_regression
+from poolbn.nodes.regression import fit_regression
 from poolbn.run.compiling import kernels
 from poolbn.scoring.rotating import Outcome, partial_scatter
 from poolbn.tables.kinds import has_levels, is_normal
@@ -249,7 +249,7 @@ def _regression(table: Data, name: str, given: tuple[str, ...]) -> _Residuals | 
     K = len(table.categories[table.names.index(name)])
     response = Response(levels=K) if K else Response(Family.NEGATIVE_BINOMIAL)
     how = Partial() if len(table.levels) > 1 else Complete()
-    fit = fit_regression(table, name, given, response, how, RegressionFit)
+    fit = fit_regression(table, name, given, response, how)
     if not fit.status.ok:
         return None
     rows = table.cases([name])
