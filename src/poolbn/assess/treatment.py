@@ -49,7 +49,7 @@ from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Complete
 from poolbn.tables.data import prepare_kinds
 from poolbn.tables.grouping import Group
-from poolbn.tables.kinds import Kinds, has_levels, is_normal, is_ordered, is_whole
+from poolbn.tables.kinds import ColumnKind, Kinds, has_levels, is_normal, is_ordered, is_whole
 
 _FAR = 300.0  # logarithm of a ratio, beyond which there is no end
 _STEP = 1e-5  # of that, to begin with

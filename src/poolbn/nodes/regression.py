@@ -53,7 +53,7 @@ from poolbn.nodes.predicting import (
     columns,
     design,
 )
-from poolbn.nodes.rowscores import Fitted, scores
+from poolbn.nodes.rowscores import Fitted, mode, scores
 from poolbn.nodes.rsquared import Variances, of_rows
 from poolbn.nodes.unitmodes import Rows, known
 from poolbn.tables.kinds import ColumnKind, has_levels, is_ordered
@@ -67,9 +67,6 @@ if TYPE_CHECKING:
     Integers = NDArray[np.int64]
 
 _PRIOR = 0.25  # information of the weak prior that holds coefficients that are drawn
-_STEPS = 100
-_HALVINGS = 30
-_GAIN = 1e-12  # of a log-likelihood, below which a search ends
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -531,40 +528,6 @@ class RegressionFit(LogFit):
         (value,) = self._given(values, sets)
         more = 1 / float(np.exp(value).mean()) + 1 / self._with_units
         return {"": (value, math.log1p(more))}
-
-
-def mode(rows: Rows, fixed: Floats, fixed_cov: Floats, R: Floats) -> tuple[Floats, Floats]:
-    """Coefficients of one data set under N(fixed, R) given its rows, (C, q), and a covariance.
-
-    As b = Zu with ZZ' = R and u of variance one, so that R need not have an inverse. The
-    covariance is (R^-1 + W)^-1 with the information W there, and what errors of `fixed` do.
-    """
-    value, vector = np.linalg.eigh(R)
-    Z = vector * np.sqrt(np.maximum(value, 0.0))
-    d = len(Z)
-
-    def at(u: Floats) -> tuple[float, Floats, Floats]:
-        found = scores(rows, fixed[None] + (Z @ u).reshape(1, *fixed.shape))
-        return float(found.loglik[0] - u @ u / 2), found.gradient[0], found.information[0]
-
-    u = np.zeros(d)
-    now = at(u)
-    for _ in range(_STEPS):
-        H = np.eye(d) + Z.T @ now[2] @ Z
-        step, before = np.linalg.solve(H, Z.T @ now[1] - u), now[0]
-        for _ in range(_HALVINGS):
-            now = at(u + step)
-            if now[0] >= before - _GAIN:
-                break
-            step = step / 2
-        u = u + step
-        if now[0] < before + _GAIN * max(1.0, abs(before)):
-            break
-    W = now[2]
-    conditional = Z @ np.linalg.solve(np.eye(d) + Z.T @ W @ Z, Z.T)
-    follows = np.eye(d) - conditional @ W
-    cov = conditional + follows @ fixed_cov @ follows.T
-    return fixed + (Z @ u).reshape(fixed.shape), cov
 
 
 def responses(table: Data, child: str) -> Sequence[Response]:

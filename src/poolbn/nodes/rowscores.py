@@ -36,6 +36,7 @@ from poolbn.nodes.unitmodes import Rows, UnitModes
 _STEPS = 30
 _HALVINGS = 8
 _GAIN = 1e-8  # of a log-likelihood, below which a search ends
+_TO_A_MODE, _SHORTER, _AT_A_MODE = 100, 30, 1e-12  # the same of one data set's coefficients
 _INFORMED = 1e-4  # information in a direction of variance one: less than any row has
 _SDS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6)  # of random effects of standardised columns
 _MORE = 1.5  # what a fit may gain, over what the test does
@@ -164,6 +165,40 @@ def _maximum(rows: Rows, theta: Floats, common: NDArray[np.bool_]) -> tuple[Scor
         if now.loglik.sum() < before + _GAIN:
             break
     return now, theta
+
+
+def mode(rows: Rows, fixed: Floats, fixed_cov: Floats, R: Floats) -> tuple[Floats, Floats]:
+    """Coefficients of one data set under N(fixed, R) given its rows, (C, q), and a covariance.
+
+    As b = Zu with ZZ' = R and u of variance one, so that R need not have an inverse. The
+    covariance is (R^-1 + W)^-1 with the information W there, and what errors of `fixed` do.
+    """
+    value, vector = np.linalg.eigh(R)
+    Z = vector * np.sqrt(np.maximum(value, 0.0))
+    d = len(Z)
+
+    def at(u: Floats) -> tuple[float, Floats, Floats]:
+        found = scores(rows, fixed[None] + (Z @ u).reshape(1, *fixed.shape))
+        return float(found.loglik[0] - u @ u / 2), found.gradient[0], found.information[0]
+
+    u = np.zeros(d)
+    now = at(u)
+    for _ in range(_TO_A_MODE):
+        H = np.eye(d) + Z.T @ now[2] @ Z
+        step, before = np.linalg.solve(H, Z.T @ now[1] - u), now[0]
+        for _ in range(_SHORTER):
+            now = at(u + step)
+            if now[0] >= before - _AT_A_MODE:
+                break
+            step = step / 2
+        u = u + step
+        if now[0] < before + _AT_A_MODE * max(1.0, abs(before)):
+            break
+    W = now[2]
+    conditional = Z @ np.linalg.solve(np.eye(d) + Z.T @ W @ Z, Z.T)
+    follows = np.eye(d) - conditional @ W
+    cov = conditional + follows @ fixed_cov @ follows.T
+    return fixed + (Z @ u).reshape(fixed.shape), cov
 
 
 def _inverse(information: Floats) -> tuple[Floats, Integers]:

@@ -140,7 +140,7 @@ def ordered_gain(table: Data, child: str, parents: Sequence[str], each: Floats) 
         >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
         >>> made = trial.assign(heavy=(trial["bmi"] // 10).clip(2, 4))[["clinic", "age", "heavy"]]
         >>> table = pb.table(made, group="clinic", kinds={"heavy": "ordinal"})
-        >>> ordered_gain(table, "heavy", ["age"], np.full(3, np.log(750) / 2)) < 0
+        >>> ordered_gain(table, "heavy", ["age"], np.full(5, np.log(750) / 2)) < 0
         True
     """
     design = design_of(table, child, parents)
@@ -162,7 +162,7 @@ def ordered_gain(table: Data, child: str, parents: Sequence[str], each: Floats) 
     if 0 < problem.basis.dependent <= p:
         return -math.inf
     value -= fitted(np.hstack([one, means]), 0)[1]
-    return value - float(np.array([p, p * (p + 1) // 2, 0]) @ each)
+    return value - float(p * each[0] + p * (p + 1) // 2 * each[1])
 
 
 def _of_count(rows: _Rows, T: Floats, each: Floats, known: Alone) -> float:

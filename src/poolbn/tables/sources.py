@@ -205,8 +205,10 @@ def pandas_part(table: Any, name: Hashable | None, origin: str) -> Part:
     def codes(column: Any) -> tuple[Floats, Coded]:
         if isinstance(column.dtype, pd.CategoricalDtype):
             own = column.cat
-            keys, labels = own.codes.to_numpy(), own.categories.tolist()
-            meaning = Coded(labels, in_order=True, distinct=True, ordered=own.ordered)
+            keys, meaning = (
+                own.codes.to_numpy(),
+                Coded(own.categories.tolist(), in_order=True, distinct=True, ordered=own.ordered),
+            )
         else:
             keys, labels = factorized(column)
             meaning = Coded(labels, distinct=True)
