@@ -24,9 +24,8 @@ ASKED_OF_DATA = {"data_sets", "drawn", "joined", "share", "some_rows"}
 ASKED_OF_FITS = {
     "adapted", "alone", "along", "as_columns", "blocks", "columns_of", "data_set_draws", "draw",
     "equality", "explained", "in_population", "log_density", "mean", "new_data_sets", "predictive",
-    "proportionality",
-    "quantile", "redrawing", "residuals", "taken", "terms", "with_imputation_error",
-    "within_between",
+    "proportionality", "quantile", "redrawing", "residuals", "taken", "terms", "unit_effects",
+    "with_imputation_error", "within_between",
 }  # fmt: skip
 REFERENCE = Path(__file__).parent / "reference"
 
