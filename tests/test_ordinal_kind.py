@@ -368,5 +368,9 @@ def test_the_report_tells_of_it(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     net().report(path, data=pupils())
     text = path.read_text()
+    assert "multiplies the odds of a higher level of grade by" in text
+    assert "multiplies the mean of grade" not in text
+    assert "grade  instead of" not in text
+    assert "of a higher level for male instead of female" in text
     assert "cumulative logistic regression" in text
     assert "cannot compute" not in text

@@ -64,7 +64,7 @@ class Estimates:
     between_sd: float = math.nan  # between data sets, under any pooling; NaN for an SD
     level: str = ""  # of a discrete parent; "" for others
     base: str = ""  # the first level of it, with which that is compared
-    outcome: str = ""  # the level of a discrete child; "" for others
+    outcome: str = ""  # the level of a discrete child; "" for others, ordinal ones among them
     outcomes: tuple[str, ...] = ()  # all levels of it; the outcome is compared with the first
     # "difference"; or "odds ratio" or "rate ratio", of which all numbers are logarithms.
     scale: str = "difference"
@@ -119,7 +119,7 @@ def arc_effects(
                 level=term.level,
                 base=base[0] if base else "",
                 outcome=term.outcome,
-                outcomes=fit.categories,
+                outcomes=fit.categories if term.outcome else (),
                 scale=term.scale,
             )
         )

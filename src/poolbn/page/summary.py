@@ -149,8 +149,10 @@ def _change(found: Estimates) -> str:
     by = f"{found.parent} {instead(found)}" if found.level else f"one unit more of {found.parent}"
     if not found.is_ratio:
         return f"{by} goes with a change of {found.child} by {effect}"
-    if not found.outcome:
+    if found.scale == "rate ratio":
         return f"{by} multiplies the mean of {found.child} by {effect}"
+    if not found.outcome:
+        return f"{by} multiplies the odds of a higher level of {found.child} by {effect}"
     against = f" against {found.outcomes[0]}" * (len(found.outcomes) > 2)
     return f"{by} multiplies the odds of {found.child} = {found.outcome}{against} by {effect}"
 
@@ -412,8 +414,10 @@ def _treated(of: Context) -> list[Point]:
 def _leading(of: Context) -> Point:
     sizes = leading(of)
     if not sizes:
+        together = [size for size in of.sizes if not of.disclosed.of(size.child).any()]
+        these = "No effect" if not together else f"No effect that is shown inside {of.sets.many}"
         said = (
-            "No effect is sure in its size and its direction: read the arcs as associations, and "
+            f"{these} is sure in its size and its direction: read the arcs as associations, and "
             "look at their intervals."
         )
         return Point(said, "effects", "Effects")
@@ -694,6 +698,8 @@ def _strongest(of: Context) -> list[str]:
         effect = number(float(found.reported(found.population)))
         scale = f"{found.scale} " * found.is_ratio
         outcome = f" of {found.outcome}" * (len(found.outcomes) > 2)
+        if found.scale == "odds ratio" and not found.outcome:
+            outcome = " of a higher level"
         said.append(
             f"{arrow(size.parent, size.child)}: {scale}{effect}{outcome} for "
             f"{instead(found) or 'each unit'} {in_interval(found)}; "
