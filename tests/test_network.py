@@ -231,6 +231,9 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
         pb.fit_node(table, "up", ["down"], pooling=pb.Partial(discrete=how))
         for how in ("table", "logit")
     ]
+    grades = frame.assign(grade=pd.qcut(frame["y"], 3, labels=["low", "middle", "high"]))
+    graded = pb.table(grades, group="F", kinds={"grade": "ordinal"})
+    nodes.append(pb.fit_node(graded, "grade", ["x1"]))
     assert documented() == {
         "The file of statistics": set(SECTIONS),
         # where cells were missing, and where there are units inside data sets

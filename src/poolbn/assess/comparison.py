@@ -167,7 +167,7 @@ class Comparison:
                         score  arcs  known    f1
             pooling
             complete -9725.26     1   0.65  0.12
-            none     -9720.84     1   0.65  0.24
+            none     -9720.84     1   0.65  0.25
         """
         differences = [self.difference(name) for name in self.poolings]
         nets = self.networks.values()
@@ -459,12 +459,12 @@ def compare(
         >>> found.table()[["arcs", "loglik", "difference", "se"]].round(3)
                           arcs  loglik  difference     se
         pooling
-        complete             2 -15.174       0.039  0.009
-        none                 2 -15.136       0.000  0.008
-        partial              2 -15.136       0.000  0.000
-        pooled residuals     2 -15.137       0.002  0.010
+        complete             2 -15.174       0.040  0.015
+        none                 2 -15.134       0.000  0.000
+        partial              2 -15.136       0.001  0.007
+        pooled residuals     2 -15.137       0.003  0.004
         >>> found.headline
-        'Networks with partial pooling predict held-out rows best, but no pooling ...
+        'Networks with no pooling predict held-out rows best, but partial pooling ...
         >>> rivals = {"mine": "age -> birthweight_g <- gestation_days", "learned": None}
         >>> found = pb.compare(trial, group="clinic", missing="drop", folds=5, graphs=rivals)
         >>> found.table()[["arcs", "loglik", "difference", "se"]].round(3)
