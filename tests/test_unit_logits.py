@@ -373,3 +373,27 @@ def test_missing_cells_are_not_filled_where_rows_are_alike() -> None:
         pb.learn(gaps, group=GROUP, kinds=KINDS, missing="em")
     net = pb.learn(gaps, group=GROUP, kinds=KINDS, missing="drop", score="bic")
     assert net.unit == "patient"
+
+
+def test_orders_are_compared_without_units_where_scores_are_expensive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(5)
+    patient = np.repeat(np.arange(200), 5)
+
+    def yes(predictor: np.ndarray) -> np.ndarray:
+        own = predictor + rng.normal(size=200)[patient]
+        return np.where(rng.random(1000) < 1 / (1 + np.exp(-own)), "yes", "no")
+
+    a = yes(np.zeros(1000))
+    b = yes(2.0 * (a == "yes") - 1)
+    c = yes(2.0 * (b == "yes") - 1)
+    columns = {"clinic": patient // 50, "patient": patient, "a": a, "b": b, "c": c}
+    rows = pb.table(pd.DataFrame(columns), group=["clinic", "patient"])
+    best = pb.learn(rows, search=pb.Exact())
+    monkeypatch.setattr("poolbn.search.orders._EXPENSIVE", 0.0)
+    for most in (0.0, 1e9):  # arcs alone come last, or orders by scores with units too
+        monkeypatch.setattr("poolbn.search.orders._REGRESSIONS", most)
+        found = pb.learn(rows, search=pb.OrderSearch(starts=2))
+        assert found.score == pytest.approx(best.score, abs=1e-6)
+        assert found.fits["b"].unit == "patient"

@@ -127,6 +127,11 @@ class AnyData(Protocol):
         return None
 
     @property
+    def without_units(self) -> Self:
+        """The same rows, those of a unit taken for independent."""
+        return self
+
+    @property
     def missing(self) -> Integers:
         """Missing cells of each data set and column, (F, N)."""
         return np.zeros((len(self.n), len(self.names)), dtype=np.int64)

@@ -235,6 +235,11 @@ class GroupStats(OnlySums):
         """The column that says which unit of its data set a row is of; None without units."""
         return None if self.units is None else self.units.name
 
+    @property
+    def without_units(self) -> GroupStats:
+        """The same rows, those of a unit taken for independent."""
+        return replace(self, units=None)
+
     def drawn(self, k: int) -> GroupStats:
         """The k-th statistics that the rows may have had if no cell were missing."""
         return self if self.filled is None else self.filled.draw(self, [k])

@@ -201,6 +201,11 @@ class Table(AnyData):
         parts = [np.arange(self.offsets[j], self.offsets[j + 1]) for j in at]
         return replace(self.some_rows(parts, levels), dropped=self.dropped[at])
 
+    @property
+    def without_units(self) -> Self:
+        """The same rows, those of a unit taken for independent."""
+        return self if self.unit is None else replace(self, units=None, unit=None)
+
     def joined(self, alone: Sequence[int], name: Hashable) -> Self:
         """These data sets apart, and all others as one, the last."""
         F = len(alone) + 1

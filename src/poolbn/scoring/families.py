@@ -36,6 +36,7 @@ from poolbn.tables.kinds import has_levels, is_ordered, kind_named
 Floats = NDArray[np.float64]
 
 _KEPT = 1024  # fits of a search, without their rows
+_WITH_UNITS = 10  # times what a score without units costs
 
 
 class KindScores(Protocol):
@@ -324,8 +325,8 @@ class RowNodes:
         return gain + float(self._plain([(child, ())])[0]) > score
 
     def cost(self) -> float:
-        """Regressions of rows cost most."""
-        return float(self.data.n_rows)
+        """Regressions of rows cost most, and those with units more than tables."""
+        return float(self.data.n_rows) * (1 if self.data.unit is None else _WITH_UNITS)
 
     def fit(self, family: Family) -> LocalFit:
         """The final fit of a node."""

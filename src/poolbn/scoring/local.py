@@ -382,13 +382,16 @@ class LocalScores:
         return self._scores.cost()
 
     @cached_property
-    def of_tables(self) -> LocalScores:
-        """The same where discrete nodes with discrete parents have tables, which cost little."""
+    def cheap(self) -> LocalScores:
+        """The same where discrete nodes with discrete parents have tables, which cost little.
+
+        Rows of units are taken for independent, as tables have no place for units.
+        """
         some = sum(map(has_levels, self.data.kinds)) > 1
         if not (some and chooses_tables(self.model, self.data)):
             return self
-        model = with_tables(self.model)
-        return LocalScores(self.data, pooling=model, score=self._how, threads=self._threads)
+        model, data = with_tables(self.model), self.data.without_units
+        return LocalScores(data, pooling=model, score=self._how, threads=self._threads)
 
     def _at_once(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], improving_only: bool

@@ -379,7 +379,7 @@ class OrderSearch:
         allowed = limited(problem, self.max_parents)
         full, required = problem.scores, allowed.required
         # Where scores are expensive orders are compared by those that are not.
-        scores = full.of_tables if full.cost * len(required) ** 2 > _EXPENSIVE else full
+        scores = full.cheap if full.cost * len(required) ** 2 > _EXPENSIVE else full
         made = scores.made
         found, total = _scored(scores, problem.start | required)
         trace: list[Move] = []
