@@ -306,11 +306,25 @@ def test_columns_that_vary_inside_few_units_are_not_written(tmp_path) -> None:
     left = stats.scatter[j, at, x] - (units.squares[here, at, x] / units.size[here]).sum()
     away = own["sex"] - own["sex"].mean()  # of the patient whose sex changes
     assert left == pytest.approx(float(away @ own["x"]), abs=1e-8)
-    with pytest.raises(pb.DataError, match=r"'sex' varies inside fewer than 10 units"):
+    with pytest.raises(pb.DataError, match=r"'sex' may vary inside fewer than 10 units"):
         stats.save(tmp_path / "s.stats")
     stats.save(tmp_path / "s.stats", allow_small=True)
     varying = frame.assign(ill=np.arange(len(frame)) % 2.0)
     pb.stats(varying, group=GROUP).save(tmp_path / "s.stats")
+
+
+def test_a_large_unit_does_not_pass_for_ten(tmp_path) -> None:
+    """Squares inside one unit of 40 rows are as large as those inside 20 units of two rows."""
+    rng = np.random.default_rng(21)
+    patient = np.repeat(np.arange(60), 40)
+    frame = pd.DataFrame({"clinic": patient // 30, "patient": patient, "x": rng.normal(size=2400)})
+    frame["sex"] = patient % 2.0
+    frame.loc[frame["patient"] == 7, "sex"] = np.arange(40) % 2.0
+    with pytest.raises(pb.DataError, match=r"'sex' may vary inside fewer than 10 units"):
+        pb.stats(frame, group=GROUP).save(tmp_path / "s.stats")
+    pb.stats(frame[["clinic", "patient", "x"]], group=GROUP).save(tmp_path / "s.stats")
+    ill = frame.assign(sex=rng.random(2400) < 0.5).astype({"sex": float})
+    pb.stats(ill, group=GROUP).save(tmp_path / "s.stats")
 
 
 def test_a_formula_may_name_the_units() -> None:

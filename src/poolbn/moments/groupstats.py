@@ -502,27 +502,31 @@ def _shareable(stats: GroupStats, units: UnitSums) -> UnitSums:
 
 
 def _check_varying(stats: GroupStats, units: UnitSums, binary: Sequence[int], unit: Floats) -> None:
-    """Raise where a column with two values varies inside few units.
+    """Raise where a column with two values may vary inside few units only.
 
     What is left inside units of its products with another column is then of their rows alone. In a
-    unit of m rows with both values, 0 and 1, squares about the mean are (m - 1) / m or more.
+    unit of m rows squares of 0 and 1 about the mean are m / 4 or less, so that the largest units,
+    with half of their rows at each value, are the fewest that can have given what is there.
     """
-    several = units.size > 1
-    if not binary or not several.any():
+    if not binary or not (units.size > 1).any():
         return
-    least = np.full(len(stats.levels), np.inf)
-    np.minimum.at(least, units.data_set[several], units.size[several])
     own = np.einsum("caa->ca", units.squares)[:, binary] / units.size[:, None]
     inside = np.einsum("jaa->ja", stats.scatter)[:, binary].copy()
     np.subtract.at(inside, units.data_set, own)
     inside /= unit**2
-    most = inside * (1 + 1 / (least - 1))[:, None]  # as many units vary as this, or fewer
-    few = (inside > _VARIES) & (most < SMALLEST - _ROUNDED)
+    fewest = np.empty_like(inside)
+    for j, squares in enumerate(inside):
+        at = np.flatnonzero((units.data_set == j) & (units.size > 1))
+        at = at[np.argsort(-units.size[at], kind="stable")]
+        count = units.count[at].astype(np.float64)
+        most = np.cumsum([0.0, *(count * units.size[at] / 4)])
+        fewest[j] = np.interp(squares, most, np.cumsum([0.0, *count]))
+    few = (inside > _VARIES) & (fewest < SMALLEST - _ROUNDED)
     if few.any():
         j, k = np.argwhere(few)[0]
         name = stats.names[binary[k]]
         raise DataError(
-            f"{name!r} varies inside fewer than {SMALLEST} units ({units.name!r}) of data set "
+            f"{name!r} may vary inside fewer than {SMALLEST} units ({units.name!r}) of data set "
             f"{stats.levels[j]!r}, and sums of products reveal these; correct it if it describes "
             "units, ", left_out(name), ", or write them anyway with ", Option("allow_small", True),
         )  # fmt: skip
