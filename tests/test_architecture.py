@@ -41,7 +41,7 @@ ORDER = {
     ],
     "tables": [
         "sources", "labels", "copies", "paths", "text", "databases", "foreign", "files",
-        "grouping", "columns", "ranking", "kinds", "missing", "data", "cells",
+        "grouping", "columns", "ranking", "causes", "kinds", "missing", "data", "cells",
     ],
     "moments": [
         "facts", "sums", "units", "indicators", "patterns", "em", "statsfile", "cases",

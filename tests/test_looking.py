@@ -24,10 +24,12 @@ from typer.testing import CliRunner
 
 import poolbn as pb
 from poolbn.cli.app import app
+from poolbn.cli.inputs import Scoring
 from poolbn.moments import looking
 from poolbn.moments.looking import Look
 from poolbn.moments.table import gathered
 from poolbn.tables import data
+from poolbn.tables.causes import Described, reason
 from poolbn.tables.sources import Part, Piece, Wanted, remembered
 
 TRIAL = pb.datasets.opt()
@@ -56,7 +58,10 @@ ODD: dict[str, Callable[[], Any]] = {
 
 def read(source: Any, **options: Any) -> Any:
     usual = {"group": None, "columns": None, "kinds": None, "missing": "error", "inputs": ()}
-    return gathered(source, **(usual | options))
+    rules = pb.Constraints(**options.pop("constraints", {}))
+    made = gathered(source, **(usual | options))
+    rules.on(made.names)  # names that it has
+    return made
 
 
 def pasted(found: Look, source: Any) -> Any:
@@ -73,7 +78,7 @@ def agrees(found: Look, made: Any) -> None:
         kinds if isinstance(made, pb.GroupStats) else dict(zip(made.names, made.kinds, strict=True))
     )
     assert found.nodes == own
-    assert found.findings[-len(pb.check(made)) or None :] == tuple(pb.check(made))
+    assert found.findings[len(found.findings) - len(pb.check(made)) :] == tuple(pb.check(made))
 
 
 def test_the_trial_is_as_pandas_counts_it() -> None:
@@ -110,7 +115,7 @@ def test_each_odd_column_is_told_of_and_left_out_if_it_must_be() -> None:
     found = pb.look(table, group="clinic")
     out = {"id", "visit", "when", "note", "lab", "share", "months", "empty", "trial"}
     assert set(found.options.left_out) == out
-    assert found.options.inputs == ("beds",)
+    assert found.options.inputs == ("beds", "age", "arm")
     assert found.options.kinds == {"arm": "discrete"}
     fixes = [str(fix) for fix in found.fixes]
     for name in ("when", "note", "lab", "share", "empty", "trial"):
@@ -125,6 +130,7 @@ def test_each_odd_column_is_told_of_and_left_out_if_it_must_be() -> None:
     assert lines["months"] == "left out: a copy of 'age'"
     assert lines["when"] == "left out: date"
     assert lines["beds"] == "input"
+    assert (lines["age"], lines["arm"]) == ("input: age", "input: treatment")
     assert "as it is" not in str(found)
 
 
@@ -236,7 +242,7 @@ def test_the_command_that_is_printed_runs(tmp_path: Path, monkeypatch: pytest.Mo
     second = run(*shlex.split(first)[1:]).stdout.splitlines()[-1]
     assert second == (
         "poolbn learn 'a trial.csv' --group clinic --exclude when,lab,id,visit "
-        "--kinds arm=discrete --missing em -o out"
+        "--kinds arm=discrete --inputs age,arm --missing em -o out"
     )
     done = run(*shlex.split(second)[1:], "--json")
     nodes = {"age": "continuous", "bmi": "continuous", "preterm": "discrete", "arm": "discrete"}
@@ -324,8 +330,67 @@ def test_columns_that_hardly_vary_in_data_sets_are_inputs_also_beside_levels() -
     })  # fmt: skip
     found = pb.look(made, group="school")
     assert found.rows == 600
-    assert set(found.options.inputs) == {"size", "type"}
-    assert len(found.options.inputs) == 2
+    assert sorted(found.options.inputs) == ["sex", "size", "type"]
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "why"),
+    [
+        ("Sex", (), "sex"),
+        ("SexParent", (), "sex"),
+        ("who", ("Männlich", "weiblich"), "sex"),
+        ("persona", ("hombre", "mujer"), "sex"),
+        ("Geburtsjahr", (), "birth"),
+        ("birth_year", (), "birth"),
+        ("birthweight", (), None),
+        ("année", (), "time"),
+        ("years_of_service", (), None),
+        ("Alter", (), "age"),
+        ("età", (), "age"),
+        ("age_at_death", (), None),
+        ("dosage", (), None),
+        ("eth", (), "origin"),
+        ("drug", ("placebo", "aspirin"), "treatment"),
+        ("treatment_failure", (), None),
+        ("Behandlung", (), "treatment"),
+        ("colour", ("white", "black", "red"), None),
+    ],
+)
+def test_names_and_levels_say_what_is_no_effect(
+    name: str, levels: tuple[str, ...], why: str | None
+) -> None:
+    assert reason(Described(name, levels)) == why
+
+
+def test_visits_have_an_order_in_time(tmp_path: Path) -> None:
+    """What is printed can be pasted, with names that need quotes too."""
+    columns = {
+        name: RNG.standard_normal(60) for name in ("bp, mm_0", "bp, mm_5", "x_0", "x_5", "y")
+    }
+    table = pd.DataFrame({"clinic": np.arange(60) % 3, "sex": np.arange(60) // 3 % 2, **columns})
+    found = pb.look(table, group="clinic")
+    assert found.options.tiers == (("bp, mm_0", "x_0"), ("bp, mm_5", "x_5"))
+    assert pb.FindingKind.ORDER_IN_TIME in [each.kind for each in found.findings]
+    agrees(found, pasted(found, table))
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = shlex.split(pb.look(tmp_path / "t.csv", group="clinic").command)
+    typed = Scoring(tiers=words[words.index("--tiers") + 1])
+    assert typed.constraints().tiers == found.options.tiers
+    run(*words[1:-2])
+
+
+def test_arcs_into_causes_are_told_of() -> None:
+    rng = np.random.default_rng(0)
+    clinic = np.arange(900) % 3
+    age = rng.normal(50, 10, 900)
+    table = pd.DataFrame({"clinic": clinic, "age": age, "bmi": 0.3 * age + rng.normal(size=900)})
+    told = "arcs into age, which others hardly cause: learn with it as an input"
+    rules = {"required": [("bmi", "age")]}
+    assert told in pb.learn(table, group="clinic", constraints=rules).endings()
+    assert told not in pb.fit("[bmi][age|bmi]", table, group="clinic").endings()
+    net = pb.learn(table, group="clinic", inputs=["age"])
+    assert net.dag.arcs == (("age", "bmi"),)
+    assert not [line for line in net.endings() if "hardly" in line]
 
 
 def counting(part: Part, read: list[tuple[str, ...]]) -> Part:

@@ -45,6 +45,8 @@ class FindingKind(Enum):
     ENCODING = "text that is not UTF-8"
     NEEDS_ROWS = "arcs that need rows"
     CORRELATED_MEANS = "correlated means of data sets"
+    CAUSES = "causes by nature or design"
+    ORDER_IN_TIME = "measured one after the other"
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def demo(
         exclude=[_SAME],
         missing="em",
         inputs=[_TREATMENT],
-        tiers=tiers,
+        tiers=str(tiers),
         bootstrap=_REPLICATES,
         out=out,
         force=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -69,11 +70,11 @@ class Scoring:
         list[str] | None, typer.Option(metavar="A:B", help="An arc A -> B that must not be there.")
     ] = None
     tiers: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            metavar="TOML",
-            help="A file with tiers = [[...], [...]], columns in order of time: no arc points from "
-            "a later tier to an earlier one.",
+            metavar="TIERS",
+            help="Columns in order of time, as 'age, bmi | outcome', or a TOML file with "
+            "tiers = [[...], [...]]: no arc points from a later tier to an earlier one.",
         ),
     ] = None
     max_parents: Annotated[
@@ -92,7 +93,7 @@ class Scoring:
         return Constraints(
             required=[_arc(text, "--require") for text in self.require or ()],
             forbidden=[_arc(text, "--forbid") for text in self.forbid or ()],
-            tiers=() if self.tiers is None else read_tiers(self.tiers),
+            tiers=() if self.tiers is None else _tiers(self.tiers),
             max_parents=self.max_parents,
             continuous_to_discrete=not self.discrete_first,
         )
@@ -107,6 +108,14 @@ def _arc(text: str, option: str) -> Pair:
             "'PARENT -> CHILD'"
         )
     return ends[0], ends[1]
+
+
+def _tiers(given: str) -> list[list[str]]:
+    """Those of a file, or between bars."""
+    path = Path(given)
+    if path.suffix.lower() == ".toml" or path.exists():
+        return read_tiers(path)
+    return [names([tier]) or [] for tier in re.findall(r'(?:"[^"]*"|[^|"])+', given)]
 
 
 def read_tiers(path: Path) -> list[list[str]]:

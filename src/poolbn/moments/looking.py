@@ -23,6 +23,7 @@ from poolbn.moments.data import Data
 from poolbn.moments.reading import check_reading
 from poolbn.moments.table import gathered
 from poolbn.tables import data
+from poolbn.tables.causes import Described, Reason, reason, tiers
 from poolbn.tables.columns import likely_groups, own_columns
 from poolbn.tables.grouping import Group, nested
 from poolbn.tables.kinds import (
@@ -119,17 +120,17 @@ def survey(reading: data.Reading, given: Kinds | None) -> Survey:
                 seen[name].add(batch, cells, coded=name in coded)
     sets = range(len(rows.levels))
     facts = []
-    for name, (holds, reason) in found.items():
+    for name, (holds, problem) in found.items():
         column = seen[name]
         # Rows that do not say their data set have no values here, but name levels.
         order = rows.categories[name] if name in rows.categories else Levels()
         counts = ((level, column.counts[order.index[level]]) for level in order.names)
         levels = tuple((level, count) for level, count in counts if count)
         missing = tuple(column.missing[j] for j in sets)
-        made = SurveyedColumn(name, holds, levels, column.low, column.high, missing, reason)
+        made = SurveyedColumn(name, holds, levels, column.low, column.high, missing, problem)
         known = _ranked(name, order, orders) if is_ordered(holds) else None
         wrong = known or _wrong(made, guessed=name not in kinds)
-        checked = made if reason else replace(made, error=wrong)
+        checked = made if problem else replace(made, error=wrong)
         facts.append(checked)
     every = tuple(n[j] for j in sets)
     return Survey(tuple(rows.levels), every, rows.tally.keys, tuple(facts))
@@ -217,6 +218,7 @@ class Options:
     kinds: Kinds = field(default_factory=dict)
     missing: Missing = "error"
     inputs: tuple[str, ...] = ()
+    tiers: tuple[tuple[str, ...], ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)  # columns, and why
     unread: tuple[str, ...] = ()  # columns that were not asked for
 
@@ -231,7 +233,17 @@ class Options:
             ("inputs", list(self.inputs)),
             ("missing", "" if self.missing == "error" else self.missing),
         )
-        return [Option(name, value) for name, value in given if value]
+        options = [Option(name, value) for name, value in given if value]
+        return [*options, *([_tiers_option(self.tiers, shell=shell)] if self.tiers else [])]
+
+
+def _tiers_option(order: Sequence[Sequence[str]], *, shell: bool) -> Option:
+    """Columns in order of time."""
+    lists = [list(tier) for tier in order]
+    if not shell:
+        return Option("constraints", {"tiers": lists})
+    cells = ((f'"{name}"' if set(name) & set(",|") else name for name in tier) for tier in order)
+    return Option("tiers", lists, shlex.quote(" | ".join(map(", ".join, cells))))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -311,7 +323,10 @@ class Look:
             )
         )
         why = self.options.left_out.get(column.name)
-        use = "input" if column.name in self.options.inputs else f"left out: {why}" if why else ""
+        use = f"left out: {why}" if why else ""
+        if column.name in self.options.inputs:
+            cause = _cause(column)
+            use = f"input: {cause}" if cause else "input"
         use = "units" if column.name == self.unit else use
         return column.name, kind, use, column.gaps, values, ", ".join(where[:_SETS]) + more
 
@@ -323,7 +338,7 @@ class Look:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
             >>> print(pb.look(trial, group="clinic").call)
-            pb.learn(data, group='clinic', missing='em')
+            pb.learn(data, group='clinic', inputs=['age'], missing='em')
         """
         files = "data"
         if self.source:
@@ -339,7 +354,7 @@ class Look:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi", "preterm"]]
             >>> print(pb.look(trial, group="clinic").command)
-            poolbn learn FILE --group clinic --missing em -o out
+            poolbn learn FILE --group clinic --inputs age --missing em -o out
         """
         files = " ".join(map(shlex.quote, self.source)) or "FILE"
         words = [files, *(option.shell() for option in self._given(shell=True))]
@@ -446,7 +461,7 @@ def look(
         823 rows, 4 columns; 4 clinics: NY (173), MN (247), KY (211) and MS (192)
         <BLANKLINE>
         column   kind        use           missing  values               where
-        age      continuous                0        16 to 44
+        age      continuous  input: age    0        16 to 44
         bmi      continuous                73       15 to 68             NY (57), MN (10), KY (6)
         preterm  discrete                  9        no (711), yes (103)  NY (6), KY (3)
         id       continuous  left out: id  0        0 to 822
@@ -455,10 +470,11 @@ def look(
         with missing values have.
         <BLANKLINE>
         Worth knowing:
+        - nothing else here is likely to cause 'age' (age), so the call below makes it an input; ...
         - values are not missing by chance alone: 'bmi' is missing in 33% of 'NY' and ...
         <BLANKLINE>
         Next:
-        pb.learn(data, group='clinic', columns=['age', 'bmi', 'preterm'], missing='em')
+        pb.learn(data, group='clinic', columns=['age', 'bmi', 'preterm'], inputs=['age'], ...)
     """
     check_reading(group, columns, (), None)
     chosen = None if columns is None else list(columns)
@@ -495,6 +511,9 @@ def look(
         together = mean_correlations(made)
         if (told_of := correlated(together, made.group)) is not None:
             findings = (*findings, told_of)
+        order = tiers(name for name in made.names if name not in options.inputs)
+        options = replace(options, tiers=order if len(order) > 1 else ())
+        findings = (*_directions(options, seen.columns), *findings)
     guessed = [c for c in seen.columns if c.name in nodes and c.name not in (kinds or {})]
     findings = (*findings, *_ordered(guessed))
     return Look(
@@ -508,6 +527,31 @@ def _files(source: object) -> tuple[str, ...]:
     several = source if isinstance(source, list | tuple) else [source]
     paths = [os.fspath(path) for path in several if isinstance(path, str | os.PathLike)]
     return tuple(map(without_secrets, map(str, paths))) if len(paths) == len(several) else ()
+
+
+def _cause(column: SurveyedColumn) -> Reason | None:
+    """Why nothing here causes a column, as its name and values say."""
+    levels = [level for level, _ in column.levels]
+    return reason(Described(column.name, levels, column.low, column.high))
+
+
+def _directions(options: Options, columns: Sequence[SurveyedColumn]) -> tuple[Finding, ...]:
+    """Which arcs the proposed options rule out, and why."""
+    found = []
+    causes = {c.name: why for c in columns if c.name in options.inputs and (why := _cause(c))}
+    if causes:
+        names = listed([f"{name!r} ({why})" for name, why in causes.items()])
+        use = "it an input" if len(causes) == 1 else "them inputs"
+        what = f"nothing else here is likely to cause {names}, so the call below makes {use}"
+        remedy = ("if something does, take it out of ", Option("inputs", list(options.inputs)))
+        found.append(Finding(FindingKind.CAUSES, tuple(causes), (), 0, what, remedy))
+    if options.tiers:
+        first, *_, last = (shortened(list(map(repr, tier)), _LEVELS) for tier in options.tiers)
+        what = f"names say that {first} came before {last}, so no arc goes back in the call below"
+        every = tuple(name for tier in options.tiers for name in tier)
+        more = "add other columns that came before or after to the tiers"
+        found.append(Finding(FindingKind.ORDER_IN_TIME, every, (), 0, what, (more,)))
+    return tuple(found)
 
 
 def _ordered(columns: Sequence[SurveyedColumn]) -> tuple[Finding, ...]:
@@ -568,11 +612,19 @@ def _proposed(
             options = _leaving_out(options, {most.name: "missing too often"})
             continue
         findings = check(made)
-        changed = _changed(options, findings, names)
+        causes = [c.name for c in kept if c.name not in options.inputs and _cause(c)]
+        changed = _changed(options, findings, names) or _with_inputs(options, causes, names)
         if changed is None:
             return made, options, tuple(findings), ()
         options = changed
     return made, options, tuple(findings), ()
+
+
+def _with_inputs(options: Options, more: Sequence[str], names: Sequence[str]) -> Options | None:
+    """With these inputs too; None where nothing would be left to learn, or nothing changes."""
+    if not more or not set(names) - {*options.inputs, *more}:
+        return None
+    return replace(options, inputs=(*options.inputs, *more))
 
 
 def _with_units(

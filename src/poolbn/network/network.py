@@ -44,6 +44,7 @@ from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import LinearFit, LocalFit, Status, grouped
 from poolbn.search.naming import name_of_search
 from poolbn.search.problem import Move
+from poolbn.tables.causes import Described, reason
 from poolbn.wording import counted, figure, listed, noun_of, shortened, visible
 from poolbn.writing import write_whole
 
@@ -749,11 +750,13 @@ class Network(Presented, Graphical, Questions):
     def endings(self) -> list[str]:
         """Nodes whose fits are singular, did not converge, have no likelihood or leave rows out.
 
+        And arcs that a search found into columns such as age, which others hardly cause.
+
         Examples:
             >>> import poolbn as pb
             >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.learn(trial, group="clinic").endings()
-            ['singular fit: age']
+            >>> print(*pb.learn(trial, group="clinic").endings(), sep="; ")
+            singular fit: age; arcs into age, which others hardly cause: learn with it as an input
         """
         by_status: dict[Status, list[str]] = {status: [] for status in Status}
         for node, fit in self.fits.items():
@@ -773,6 +776,9 @@ class Network(Presented, Graphical, Questions):
             out.append("learned without rows: no discrete node could have a continuous parent")
         if self.stats is not None:
             out += [f"{found.what}; arcs there say nothing" for found in alike(self.stats)]
+        if self.search and (odd := self._doubtful()):
+            use = "it as an input" if len(odd) == 1 else "these as inputs"
+            out.append(f"arcs into {listed(odd)}, which others hardly cause: learn with {use}")
         return [
             *(
                 f"{status}{'; do not use' if status is useless else ''}: {listed(nodes, _NAMED)}"
@@ -781,6 +787,11 @@ class Network(Presented, Graphical, Questions):
             ),
             *out,
         ]
+
+    def _doubtful(self) -> list[str]:
+        """Nodes with parents that are causes by nature or design, as names and levels say."""
+        fits = self.fits.items()
+        return [n for n, fit in fits if fit.parents and reason(Described(n, fit.categories))]
 
     def summary(self, interval: float = 0.95) -> Summary:
         """The arcs with their effects, to be printed: numbers have the digits that are sure.
