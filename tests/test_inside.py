@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from benchmarks.worlds import WORLDS, correlated, world
 from scipy import optimize
@@ -12,6 +13,7 @@ from poolbn.graph.constraints import Constraints
 from poolbn.metrics import shd
 from poolbn.moments.standardised import standardise
 from poolbn.nodes.model import same_for_all
+from poolbn.scoring import families
 from poolbn.scoring.inside import promised
 from poolbn.scoring.local import LocalScores
 from poolbn.search.auto import usual_search
@@ -184,3 +186,22 @@ def test_the_paper_is_one_word_away_and_options_beside_it_win() -> None:
     assert "bic-w, search auto" in pb.learn(stats).title()[1]
     with pytest.raises(pb.OptionError, match="preset"):
         pb.learn(stats, preset="papr")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_screens_of_columns_with_many_levels_change_no_search(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of which a child depends on, and one that says nothing."""
+    rng = np.random.default_rng(seed)
+    n, letters = 600, np.array(list("abcdefghijkl"))
+    kind, noise = rng.integers(12, size=n), rng.integers(12, size=n)
+    x = 0.8 * rng.normal(size=12)[kind] + rng.normal(size=n)
+    columns = {"x": x, "y": x + rng.normal(size=n), "kind": letters[kind], "noise": letters[noise]}
+    table = pb.table(pd.DataFrame({"site": np.arange(n) % 4, **columns}), group="site")
+    lazy = pb.learn(table, search="hc")
+    monkeypatch.setattr(families, "_WIDE", 1000)
+    whole = pb.learn(table, search="hc")
+    assert lazy.dag == whole.dag
+    assert lazy.score == whole.score
+    assert ("kind", "x") in lazy.dag.arcs or ("x", "kind") in lazy.dag.arcs

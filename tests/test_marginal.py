@@ -291,3 +291,15 @@ def test_large_counts_have_a_score(seed: int) -> None:
     quick = loglik(Problem(design, POISSON), final=False)
     fit = fitted(design, POISSON)
     assert quick == pytest.approx(fit.loglik, abs=1.5)
+
+
+def test_sums_over_many_dimensions_are_not_tried() -> None:
+    """They would be noise after minutes; the approximation is told to be rough instead."""
+    rng = np.random.default_rng(3)
+    sets, n = np.repeat(np.arange(10), 12), 120
+    X = np.column_stack([np.ones(n), rng.normal(size=n)])
+    y = rng.integers(3, size=n) + 5 * (sets % 5)  # levels of their own in pairs of data sets
+    design = Design(X, y, np.ones(n), np.arange(0, n + 1, 12))
+    found = marginal.settle(Problem(design, Response(levels=23)), final=False)
+    assert not found.summed
+    assert marginal.is_rough(found)

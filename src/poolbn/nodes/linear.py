@@ -125,6 +125,12 @@ def neighbours(
     return values
 
 
+def squares_left(data: StandardisedStats, families: Sequence[Family]) -> NDArray[np.float64]:
+    """What parents leave of the squares of children in each data set by itself, (M, F)."""
+    rss, *_ = _regress(data, families, separate=True)
+    return np.asarray(rss)
+
+
 def largest_separate(data: StandardisedStats, families: Sequence[Family]) -> NDArray[np.float64]:
     """Log-likelihood of each family with coefficients and a variance for each data set.
 

@@ -52,6 +52,7 @@ _GRID = 33  # points of the first grid; each later one has twice as many
 _FINEST = 257
 _SAME = 1e-4  # of a log-likelihood of a data set, with every other point of its grid: its square
 _WIDE = 0.2  # of a lattice, with the variance of the prior
+_MOST_EFFECTS = 24  # of a data set: in more dimensions sums over points take minutes, and are noise
 _MOST_NUMBERS, _FEWEST = 6 * 10**6, 8  # of all lattices; pairs of points of each
 _SHORTEST = 1e-6  # part of a step
 _LOG_THETA = 14.0  # counts with more are Poisson, as in the kernel of the Laplace approximation
@@ -60,9 +61,10 @@ _LOG_THETA = 14.0  # counts with more are Poisson, as in the kernel of the Lapla
 def is_rough(found: Found) -> bool:
     """Whether a log-likelihood is known roughly.
 
-    What a prior holds is below what the likelihood can reach, and may be compared.
+    A sum at parameters that a prior holds is below what the likelihood can reach, and may be
+    compared.
     """
-    return found.noise > _ROUGH and found.ridge == FREE
+    return found.noise > _ROUGH and (found.ridge == FREE or not found.summed)
 
 
 def settle(problem: Problem, final: bool) -> Found:
@@ -87,6 +89,8 @@ def settle(problem: Problem, final: bool) -> Found:
         return problem.over_units(laplace, problem.offsets, problem.r, final=final)
     if not math.isfinite(laplace.loglik) or (not one and doubt(problem, laplace) < _DOUBT):
         return laplace
+    if problem.C * problem.r > _MOST_EFFECTS:
+        return replace(laplace, noise=doubt(problem, laplace))
     marginal = Marginal(problem, final)
     here = marginal.corrected(laplace)
     many = problem.design.weight.sum() >= _MANY_ROWS[final] * problem.F

@@ -35,6 +35,7 @@ from poolbn.tables.kinds import has_levels, is_ordered, kind_named
 
 Floats = NDArray[np.float64]
 
+_WIDE = 8  # levels of a parent, above which fits are screened
 _KEPT = 1024  # fits of a search, without their rows
 _WITH_UNITS = 10  # times what a score without units costs
 
@@ -99,7 +100,27 @@ class GaussianNodes:
             return None
         found = NeighbourScores(np.full(candidates.shape, np.nan), np.zeros_like(candidates))
         found.values[:, one], found.exact[:, one] = made.values[:, at[one]], made.exact[:, at[one]]
+        if improving_only and isinstance(self.columns, InsideLikelihood):
+            self._screen_wide(found, families, candidates, columns)
         return found
+
+    def _screen_wide(
+        self,
+        found: NeighbourScores,
+        families: Sequence[Family],
+        candidates: NDArray[np.bool_],
+        columns: Sequence[range],
+    ) -> None:
+        """Parents of many levels, whose fits take seconds: what scores with them hardly exceed."""
+        assert isinstance(self.columns, InsideLikelihood)
+        wide = [p for p, span in enumerate(self.data.categories) if len(span) > _WIDE]
+        own = found.values[range(len(families)), [child for child, _ in families]]
+        for m, (child, parents) in enumerate(families):
+            for p in (p for p in wide if candidates[m, p] and p not in (child, *parents)):
+                if np.isfinite(own[m]):
+                    (family,) = expanded(self.data, [(child, parents)])
+                    block = list(columns[p])
+                    found.values[m, p] = self.columns.most_with(family, block, float(own[m]))
 
     def cost(self) -> float:
         """About the regressions that one score costs."""

@@ -12,6 +12,7 @@ nodes without parents have theirs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,11 +22,13 @@ import numpy as np
 from poolbn.arrays import Flags, Floats
 from poolbn.moments.standardised import Family, StandardisedStats, pack
 from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.linear import squares_left
 from poolbn.nodes.model import NeighbourScores
 from poolbn.nodes.poolings import Partial
 from poolbn.run.compiling import kernels
 from poolbn.scoring.likelihoods import PenalisedLikelihood
 
+_EACH_ROW = math.log(10.0)
 # By how much a column may bring more than its estimate, see `kernels.slopes`: small and large ones.
 _SMALL, _LARGE = (4.0, 8.0), (2.0, 40.0)
 
@@ -134,6 +137,22 @@ class InsideLikelihood:
         known = wanted & np.isfinite(own)[:, None]
         found.values[known] = most[known]
         return found
+
+    def most_with(self, family: Family, block: Sequence[int], own: float) -> float:
+        """What a family with many columns more hardly has a higher score than; `own` is its own.
+
+        Rows gain at most `_EACH_ROW` each, and what slopes of their data set's own would bring.
+        """
+        child, parents = family
+        data, level = self.inside.data, self._at_level
+        kept = tuple(p for p in parents if not level[p])
+        wider = tuple(sorted({*kept, *(p for p in block if not level[p])}))
+        before, after = squares_left(data, [(child, kept), (child, wider)])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gains = np.where(before > 0, np.log(before / after) / 2, 0.0)
+        gain = float(data.n @ np.clip(gains, 0.0, _EACH_ROW))
+        gain += _EACH_ROW * len(data.n) * bool(level[list(block)].any())
+        return own + gain - self.inside.charge_of(family, len(wider) - len(kept))
 
     def _promised(self, families: Sequence[Family], wanted: Flags) -> Floats:
         """With units inside data sets, whose variance stays as the families' own fits have it."""

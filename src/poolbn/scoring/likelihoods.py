@@ -103,6 +103,15 @@ class PenalisedLikelihood:
         around = {p: self._around(p, p) for p in set(sizes)}
         return np.array([around[p][2, 2] - around[p][1, 1] for p in sizes])
 
+    def charge_of(self, family: Family, more: int) -> float:
+        """What so many parents more, whose slopes vary, are charged."""
+        assert isinstance(self.model, Partial)
+        p = np.array([len(family[1]), len(family[1]) + more])
+        F, inside = len(self.data.n), self.data.inside
+        counts = np.array([self.model.counts_with(k, k, F, inside) for k in p.tolist()])
+        before, after = self.penalty.charges(counts, p + 1).tolist()
+        return float(after - before)
+
     @cached_property
     def _windows(self) -> dict[tuple[int, int], Floats]:
         return {}
