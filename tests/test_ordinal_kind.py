@@ -138,9 +138,6 @@ def test_what_cannot_be_is_told() -> None:
         pb.treatment_effects(
             pupils(), treatment="sex", outcomes=["grade"], group="site", kinds=KINDS
         )
-    nested = pupils().assign(class_=np.arange(1200) // 10)
-    with pytest.raises(pb.DataError, match=r"'grade' is ordinal, and units .*group='site'"):
-        pb.fit(GRAPH, nested, group=["site", "class_"], kinds=KINDS)
 
 
 # What a network answers

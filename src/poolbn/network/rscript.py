@@ -131,7 +131,7 @@ def _without(fit: LocalFit, formula: str, group: str) -> str:
     if len(fit.categories) > 2 and not ordered:
         return "more than two levels; mclogit::mblogit is near it"
     if isinstance(fit.pooling, NoPooling):
-        model = "ordinal::clm" if ordered else "lm" if fit.unit is None else "lmer"
+        model = (("ordinal::clm", "ordinal::clmm") if ordered else ("lm", "lmer"))[bool(fit.unit)]
         formula += "" if fit.unit is None else f" + (1 | {name(fit.unit)})"
         each = f"by(d, d[[{r_text(group)}]], function(rows) {model}({formula}, data = rows))"
         return f"a model of its own in each {group}, such as {each}"

@@ -26,7 +26,7 @@ class Design:
         y: levels 0 to K - 1, or counts, (m,).
         weight: how often each row is there, (m,).
         offsets: the rows of data set j are offsets[j] : offsets[j + 1], (F + 1,).
-        units: the number of each row's unit, (m,), which never falls; None without units.
+        units: the number of each row's unit, (m,), whose rows are together; None without units.
         thresholds: how many columns, the last ones, are indicators of thresholds of ordered levels,
             those after the first; see `about_thresholds`.
 
@@ -48,6 +48,14 @@ class Design:
     def rows(self) -> Floats:
         """How often each row is there; 0 of those about distances, which say nothing of x."""
         return self.weight * self.X[:, 0]
+
+    @property
+    def cases(self) -> Floats:
+        """The same, of rows about thresholds for one of each row of the table, and 0 for others."""
+        if not self.thresholds:
+            return self.weight
+        first = ~self.X[:, -self.thresholds :].any(axis=1)
+        return np.where((self.y == 1) | first, self.weight, 0.0)
 
 
 def collapse(design: Design) -> Design:
@@ -252,7 +260,8 @@ def about_thresholds(design: Design, levels: Integers) -> Design:
     not exceed that above it (0), and, between two thresholds, one about their distance (2), which
     no other coefficient touches. Columns follow x: indicators of thresholds but the first, with the
     coefficients g. All of a data set's rows about a distance are one; where no row has a level,
-    next to none, so that thresholds do not change places.
+    next to none, so that thresholds do not change places. They follow the data set's other rows,
+    and are among those of its last unit.
 
     Example:
         >>> rows = Design(np.ones((3, 1)), np.array([0, 1, 2]), np.ones(3), np.array([0, 3]))
@@ -277,11 +286,18 @@ def about_thresholds(design: Design, levels: Integers) -> Design:
     distances = np.hstack([np.zeros((K - 2, q)), steps[:-1] - steps[1:]])
     j = np.concatenate([sets[own], np.repeat(np.arange(F), K - 2)])
     order = np.argsort(j, kind="stable")
+    units = design.units
+    if units is not None:
+        last = np.append(units, 0)[design.offsets[1:] - 1]
+        empty = np.diff(design.offsets) == 0
+        last = np.where(empty, units.max(initial=-1) + 1 + np.arange(F), last)
+        units = np.concatenate([units[own], np.repeat(last, K - 2)])[order]
     return Design(
         np.vstack([X, np.tile(distances, (F, 1))])[order],
         np.concatenate([outcome, np.full(inner.size, 2)])[order],
         np.concatenate([design.weight[own], np.maximum(inner.ravel(), _NEXT_TO_NOTHING)])[order],
         np.searchsorted(j[order], np.arange(F + 1)).astype(np.int64),
+        units,
         thresholds=K - 2,
     )
 

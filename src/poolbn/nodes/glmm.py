@@ -198,12 +198,15 @@ class Problem:
         self.offsets = np.concatenate([[0], np.cumsum(room)]).astype(np.int64)  # in the table
         self.C = response.predictors
         units, self.unit_rows = _paired(design), np.empty((0, 2), dtype=np.int64)
+        self.paired = self.unit_rows[:, 0]  # where the rows of units that have two begin
         if units is not None:
             first = np.flatnonzero(np.diff(units, prepend=-1))
-            last = np.append(first[1:], len(units))
+            several = np.add.reduceat(design.cases, first) > 1
+            size = np.add.reduceat(design.X[:, 0] > 0, first, dtype=np.int64)  # no distances
             j = np.searchsorted(design.offsets, first, side="right") - 1
-            moved = (self.offsets[:-1] - design.offsets[:-1])[j]
-            self.unit_rows = np.column_stack([first + moved, last + moved]).astype(np.int64)
+            first += (self.offsets[:-1] - design.offsets[:-1])[j]
+            self.unit_rows = np.column_stack([first, first + size])[size > 0]
+            self.paired = first[several]
         more = 0 if units is None else self.C + self.C**2  # of units, see `kernels.rows`
         whole = np.empty((p + 2 + 3 * self.C + more, self.offsets[-1]))
         X = np.ascontiguousarray(design.X.T)
@@ -227,12 +230,6 @@ class Problem:
     def nested(self) -> bool:
         """Whether there are units whose variance rows tell of."""
         return len(self.unit_rows) > 0
-
-    @cached_property
-    def paired(self) -> Integers:
-        """The first of the rows of units that have two, in the table."""
-        rows = np.concatenate([[0.0], np.cumsum(self.table[self.q + 1])])[self.unit_rows]
-        return np.asarray(self.unit_rows[np.diff(rows, axis=1)[:, 0] > 1, 0])
 
     def pairs(self, offsets: Integers) -> NDArray[np.bool_]:
         """Whether units with two rows are in data sets with these rows in the table, (J,)."""
@@ -612,6 +609,6 @@ class Problem:
 
 def _paired(design: Design) -> Integers | None:
     """Units, if some has two rows: else rows cannot tell units from chance."""
-    if design.units is None or not (np.bincount(design.units, design.weight) > 1).any():
+    if design.units is None or not (np.bincount(design.units, design.cases) > 1).any():
         return None
     return design.units

@@ -21,7 +21,7 @@ import numpy as np
 from poolbn.errors import DataError, Option, OptionError
 from poolbn.moments.data import Data, sums_with
 from poolbn.nodes.auto import Candidate, candidates
-from poolbn.nodes.design import deviations, varying_parent
+from poolbn.nodes.design import varying_parent
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
 from poolbn.nodes.localfit import Counts, LocalFit, Status
 from poolbn.nodes.model import Choice
@@ -229,8 +229,8 @@ def score_of_deviations(table: Data, family: Names, how: Partial, each: Floats) 
     if varying_parent(table, child, parents) is not None:
         return -math.inf
     return max(
-        regression_score(replace(one, design=deviations(one.design)), [how], each, final=False)[0]
-        for one in problems_of(table, child, parents)
+        regression_score(one, [how], each, final=False)[0]
+        for one in problems_of(table, child, parents, inside=True)
     )
 
 

@@ -25,6 +25,7 @@ _SURE = 1e10  # shape of a gamma distribution from which it is normal
 SERIES = 30.0  # degrees of freedom from which series serve
 MANY = 1e15  # those of a normal distribution, to all digits
 _LARGEST_PREDICTOR = 30.0  # of a count, in a search
+LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
 
 
 def log_constant(df: Floats) -> Floats:
@@ -325,6 +326,12 @@ class Response:
         else:
             terms = count * (eta - np.log(inflated)) - dispersion * np.log(inflated)
         return terms[:, 0], (count - mean) / inflated, (mean / inflated)[:, :, None]
+
+    def left(self, mean: float, dispersion: float) -> float:
+        """The variance of a child around its one predictor, on the scale of that."""
+        if self.ordered:
+            return LOGISTIC
+        return 1 / (mean * (1 - mean)) if self.has_levels else 1 / mean + 1 / dispersion
 
     def mean(self, predictors: Sequence[Floats]) -> Floats:
         """Probabilities of levels, (..., K), or the mean of a count, from C predictors."""

@@ -21,7 +21,7 @@ from poolbn.moments.data import Data
 from poolbn.nodes.design import Basis, Design
 from poolbn.nodes.equality import score_test
 from poolbn.nodes.intervals import between_variances, from_spread, rubin, shrunk
-from poolbn.nodes.links import Response, random_effects_cov
+from poolbn.nodes.links import LOGISTIC, Response, random_effects_cov
 from poolbn.nodes.localfit import Floats, Integers, LocalFit
 from poolbn.nodes.predicting import Values
 from poolbn.nodes.rowscores import Equal, equal_effects, scores
@@ -31,7 +31,6 @@ from poolbn.nodes.unitmodes import Rows
 
 _IMPUTATIONS = 20
 _UNKNOWN = 5.0  # standard error of a logarithm that rows do not tell
-LOGISTIC = math.pi**2 / 3  # variance of the logistic distribution
 _RARE = 1e-6  # probabilities below are taken for this
 # Rows, or units, of a data set for each coefficient, below which their spread says too little.
 _FEW_ROWS = 3

@@ -21,14 +21,13 @@ from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.nodes.design import Design, about_thresholds, design_of, levels_in
 from poolbn.nodes.equality import score_test
-from poolbn.nodes.links import Family, Response, drawn_levels, level_quantiles
+from poolbn.nodes.links import LOGISTIC, Family, Response, drawn_levels, level_quantiles
 from poolbn.nodes.localfit import Block, level_columns
-from poolbn.nodes.logfit import LOGISTIC, as_tests
+from poolbn.nodes.logfit import as_tests
 from poolbn.nodes.poolings import NoPooling
-from poolbn.nodes.predicting import RegressionPredictions, Values, design
+from poolbn.nodes.predicting import RegressionPredictions, Values, design, predictors
 from poolbn.nodes.regression import RegressionFit, fit_regression
 from poolbn.nodes.rowscores import common_columns, equal_effects
-from poolbn.nodes.rsquared import Variances
 from poolbn.nodes.terms import Equality
 from poolbn.nodes.unitmodes import Rows
 from poolbn.tables.kinds import ColumnKind
@@ -191,11 +190,16 @@ class OrdinalFit(RegressionFit):
         return made
 
     def _averaged(self, predictors: list[Floats], sets: Integers) -> Floats:
-        """Probabilities of levels."""
-        return self._of_all(np.exp(log_probabilities(self._log_odds(predictors, sets))), 0.0)
+        """Probabilities of levels, over units that are not known."""
+        odds = self._log_odds(predictors, sets)
+        if self.unit_sd is not None:
+            return super()._averaged(list(np.moveaxis(odds, -1, 0)), sets)
+        return self._of_all(np.exp(log_probabilities(odds)), 0.0)
 
     def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
         """Of each row, with estimates taken for certain."""
+        if self.unit_sd is not None:
+            return super().log_density(x, values, sets)
         logs = log_probabilities(self._log_odds(self._given(values, sets), sets))
         logs = self._of_all(logs, -np.inf)
         return np.asarray(logs[np.arange(len(x)), x.astype(np.int64)])
@@ -208,7 +212,7 @@ class OrdinalFit(RegressionFit):
         """The codes at probabilities u where levels have these probabilities."""
         return level_quantiles(u, mean)
 
-    def _predictive(self, cov: Floats) -> RegressionPredictions:
+    def _predictions(self, cov: Floats) -> RegressionPredictions:
         return OrdinalPredictions(
             self.coef, cov, self.parents, self.given, len(self.categories), np.inf, self._codes
         )
@@ -224,9 +228,10 @@ class OrdinalFit(RegressionFit):
         design = Design(
             rows.X[kept, : self._width], rows.y[kept], rows.weight[kept],
             np.searchsorted(sets[kept], np.arange(len(self.levels) + 1)),
+            None if rows.units is None else rows.units[kept],
         )  # fmt: skip
         more = np.einsum("ma,ma->m", rows.X[:, self._width :], self.coef[sets, 0, self._width :])
-        about = Rows(design, Response(levels=2), offset=more[kept])
+        about = Rows(design, Response(levels=2), unit_sd=self.unit_sd, offset=more[kept])
         equal = [equal_effects(about, [k + 1 for k in span]) for span in spans(self.given)]
         effects = made.saved_effects._replace(equal=as_tests(equal))
         return replace(made, saved_effects=effects)
@@ -254,7 +259,8 @@ class OrdinalFit(RegressionFit):
         found = {}
         for parent, span in zip(self.parents, spans(self.given), strict=True):
             columns = (indicators[:, :, None] * own[:, None, span]).reshape(len(own), -1)
-            found[parent] = common_columns(Rows(made, self.response), coef, common, columns)
+            of = Rows(made, self.response, unit_sd=self.unit_sd)
+            found[parent] = common_columns(of, coef, common, columns)
         return {parent: score_test(np.array(test)) for parent, test in found.items()}
 
     def blocks(self) -> list[Block]:
@@ -265,10 +271,6 @@ class OrdinalFit(RegressionFit):
         fixed = None if self.fixed is None else self.fixed[0, :q]
         se = None if self.fixed_se is None else self.fixed_se[0, :q]
         return [Block("", self.population[0, :q], fixed, se, between, self.coef[:, 0, :q])]
-
-    def variances(self, data: Data) -> Variances | None:
-        """None of more than two levels."""
-        return None
 
     def explained(
         self, x: Floats, values: Values, sets: Integers
@@ -296,7 +298,8 @@ def _with_distances(rows: Design, levels: Integers) -> tuple[Design, Floats, Flo
     at, outcome, indicators = at[order], outcome[order], indicators[order]
     x = np.column_stack([np.ones(len(at)), rows.X[at]]) * (outcome < 2)[:, None]
     offsets = np.searchsorted(at, rows.offsets).astype(np.int64)
-    made = Design(np.hstack([x, indicators]), outcome, rows.weight[at], offsets, None, K - 2)
+    units = None if rows.units is None else rows.units[at]
+    made = Design(np.hstack([x, indicators]), outcome, rows.weight[at], offsets, units, K - 2)
     return made, indicators, rows.X[at]
 
 
@@ -311,17 +314,31 @@ class OrdinalPredictions(RegressionPredictions):
     codes: Integers
 
     def log_levels(self, values: Values, sets: Integers) -> Floats:
-        """Of all levels: differences of expected probabilities to exceed thresholds."""
+        """Of all levels."""
         X = design(self.parents, self.given, values, len(sets))
-        more = self.coef.shape[2] - X.shape[1]
-        over, under = np.zeros((len(X), more + 3)), np.zeros((len(X), more + 3))
+        steps = np.eye(self.coef.shape[2] - X.shape[1] + 1)[:, 1:]
+        of = [
+            predictors(np.hstack([X, np.tile(step, (len(X), 1))]), sets, self.coef, self.cov)
+            for step in steps
+        ]
+        return self.averaged(*(np.concatenate(each, axis=1) for each in zip(*of, strict=True)))
+
+    def averaged(self, mean: Floats, V: Floats) -> Floats:
+        """Of all levels, by means of log odds to exceed thresholds, (n, K' - 1), and variances.
+
+        Differences of expected probabilities to exceed thresholds; variances are of one or all.
+        """
+        n, more = mean.shape
+        V = np.broadcast_to(V[:, :, 0], mean.shape)
+        over, under = np.zeros((n, more + 2)), np.zeros((n, more + 2))
         over[:, 0], under[:, -1] = 1.0, 1.0
-        for k, indicators in enumerate(np.eye(more + 1)[:, 1:], start=1):
-            at = np.hstack([X, np.tile(indicators, (len(X), 1))])
-            over[:, k], under[:, k] = (np.exp(of) for of in self.exceeding(at, sets))
+        for k in range(more):
+            own = np.ascontiguousarray(mean[:, k]), np.ascontiguousarray(V[:, k])
+            for into, y in ((over, 1.0), (under, 0.0)):
+                into[:, k + 1] = np.exp(self._log(np.full(n, y), *own))
         # The smaller probabilities have the digits of their differences.
         p = np.where(over[:, :-1] < 0.5, -np.diff(over, axis=1), np.diff(under, axis=1))
-        logs = np.full((len(X), self.n_categories), -np.inf)
+        logs = np.full((n, self.n_categories), -np.inf)
         logs[:, self.codes] = np.log(np.maximum(p, _LEAST))
         return logs
 

@@ -211,11 +211,11 @@ class GaussianPredictions(Predictions):
     def at(self, values: Values, sets: Integers) -> tuple[Floats, Floats, Floats]:
         """Mean, scale and degrees of freedom, (n,) each."""
         of, X = self.linear, design(self.parents, self.given, values, len(sets))
-        mean, added = _predictors(X, sets, of.coef[:, None], of.cov)
+        mean, added = predictors(X, sets, of.coef[:, None], of.cov)
         scale2 = of.scale2[sets] + np.maximum(added[:, 0, 0], 0.0)
         between = np.zeros_like(scale2)
         if not math.isinf(of.between_df):
-            between = np.maximum(_predictors(X, sets, of.coef[:, None], of.between)[1][:, 0, 0], 0)
+            between = np.maximum(predictors(X, sets, of.coef[:, None], of.between)[1][:, 0, 0], 0)
         df = degrees(scale2, between, of.df[sets], of.within_df[sets], of.between_df)
         return mean[:, 0], np.sqrt(scale2), df
 
@@ -344,17 +344,11 @@ class RegressionPredictions(Predictions):
     def _at(self, values: Values, sets: Integers) -> tuple[Floats, Floats]:
         """Means (n, C) and covariances (n, C, C) of predictors."""
         X = design(self.parents, self.given, values, len(sets))
-        return _predictors(X, sets, self.coef, self.cov)
+        return predictors(X, sets, self.coef, self.cov)
 
     def log_levels(self, values: Values, sets: Integers) -> Floats:
         """Of all levels."""
         return self.averaged(*self._at(values, sets))
-
-    def exceeding(self, X: Floats, sets: Integers) -> tuple[Floats, Floats]:
-        """Log probabilities of 1 and of 0 where rows of columns (n, q) have one predictor."""
-        mean, V = _predictors(X, sets, self.coef, self.cov)
-        one, none = (self._log(np.full(len(X), y), mean, V) for y in (1.0, 0.0))
-        return one, none
 
     def averaged(self, mean: Floats, V: Floats) -> Floats:
         """Of all levels, by means (n, C) and covariances (n, C, C) of predictors; V is used up."""
@@ -567,7 +561,21 @@ def configurations(
     return np.asarray(at)
 
 
-def _predictors(X: Floats, sets: Integers, coef: Floats, cov: Floats) -> tuple[Floats, Floats]:
+def predictors(X: Floats, sets: Integers, coef: Floats, cov: Floats) -> tuple[Floats, Floats]:
+    """Means (n, C) and covariances (n, C, C) of the predictors of rows of columns (n, q).
+
+    Args:
+        X: the columns.
+        sets: the data set of each row.
+        coef: coefficients, (F, C, q).
+        cov: their covariances, (F, C q, C q).
+
+    Examples:
+        >>> mean, V = predictors(np.array([[1.0, 2.0]]), np.array([0]), np.array([[[0.5, 1.0]]]),
+        ...                      np.array([[[0.2, 0.0], [0.0, 0.1]]]))
+        >>> mean.tolist(), V.round(3).tolist()
+        ([[2.5]], [[[0.6]]])
+    """
     n, C = len(X), coef.shape[1]
     mean, V = np.empty((n, C)), np.empty((n, C, C))
     own = (np.require(of, requirements=["C", "W"]) for of in (sets, coef, cov))

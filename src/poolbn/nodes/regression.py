@@ -23,6 +23,7 @@ from poolbn.nodes.design import (
     about_thresholds,
     describes_units,
     design_of,
+    deviations,
     levels_in,
 )
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
@@ -250,6 +251,10 @@ class RegressionFit(LogFit):
             F, C, q = self.coef.shape
             between = (self.unit_sd**2)[:, None, None] * self._correlation
             cov.reshape(F, C, q, C, q)[:, :, 0, :, 0] += between
+        return self._predictions(cov)
+
+    def _predictions(self, cov: Floats) -> RegressionPredictions:
+        """With these covariances of coefficients."""
         K = len(self.categories) or COUNT
         return RegressionPredictions(self.coef, cov, self.parents, self.given, K, self.dispersion)
 
@@ -268,10 +273,10 @@ class RegressionFit(LogFit):
         unit = np.searchsorted(seen, rows.sets[some])
         ends = np.searchsorted(unit, np.arange(len(seen) + 1))
         y = rows.x[some].astype(np.int64)
-        own = Design(X[some], y, np.ones(len(y)), ends, unit)
+        own = self._laid_out(Design(X[some], y, np.ones(len(y)), ends, unit))
         of = Rows(own, self.response, self.dispersion, self.unit_sd[sets[seen]])
         modes, found.mean[seen], found.cov[seen] = known(of, self.coef[sets[seen]])
-        follows = np.einsum("uab,ubck->uack", modes.Q, modes.summed(X[some]))
+        follows = np.einsum("uab,ubck->uack", modes.Q, modes.summed(own.X))
         found.follows[seen] = follows.reshape(len(seen), C, C * q)
         return found
 
@@ -513,8 +518,10 @@ class RegressionFit(LogFit):
         """What fixed and random effects explain on the scale where they add up."""
         if self.fixed is None or len(self.fixed) > 1 or not self.status.ok:
             return None
-        own = (self.fixed[0], self.random_cov, self.dispersion)
-        found = of_rows(data, self.child, self.parents, *own)
+        q = len(self.columns) + 1
+        cov = None if self.random_cov is None else self.random_cov[:q, :q]
+        of = self.fixed[0, :q], cov, self.response, self.dispersion
+        found = of_rows(data, self.child, self.parents, *of)
         if describes_units(data, self.child):
             return found._replace(units=found.left, left=0.0)
         return found._replace(units=self._usual_unit_sd**2)
@@ -534,14 +541,6 @@ def responses(table: Data, child: str) -> Sequence[Response]:
     """What kind of child it may be: counts may have more variance than a Poisson distribution."""
     K = len(table.categories[table.names.index(child)])
     if is_ordered(table.kind(child)):
-        if table.unit is not None:
-            raise DataError(
-                f"column {child!r} is ordinal, and units inside data sets ({table.unit!r}) cannot "
-                "have intercepts of such columns yet; use ",
-                Option("group", table.group),
-                ", or ",
-                Option("kinds", {child: "discrete"}),
-            )
         return (Response(Family.ORDINAL, levels=K),)
     if K:
         return (Response(levels=K),)
@@ -635,9 +634,15 @@ def owners_of(table: Data, parents: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name, span in zip(parents, own, strict=True) for _ in span)
 
 
-def problems_of(table: Data, child: str, parents: Sequence[str]) -> list[Problems]:
-    """One for each kind of child that it may be, see `responses`."""
+def problems_of(
+    table: Data, child: str, parents: Sequence[str], *, inside: bool = False
+) -> list[Problems]:
+    """One for each kind of child that it may be, see `responses`.
+
+    With `inside` columns of parents are less their means in data sets.
+    """
     design, owners = design_of(table, child, parents), owners_of(table, parents)
+    design = deviations(design) if inside else design
     return [_problems(design, response, owners) for response in responses(table, child)]
 
 
@@ -780,7 +785,7 @@ def _of_units(problem: glmm.Problem, table: Data, names: Sequence[str], *, over_
     if not problem.nested:
         return "no unit has two rows, so that there is no variance between units"
     own = "with an intercept for each unit"
-    if all(has_levels(table.kind(name)) for name in names):
+    if all(map(has_levels, map(table.kind, names))) and not is_ordered(table.kind(child)):
         own = f"a logistic regression {own}, which a table cannot have"
     how = "integrated numerically, as units have few rows"
     return f"{own}; {how if over_units else 'by the Laplace approximation'}"

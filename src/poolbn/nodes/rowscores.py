@@ -90,7 +90,7 @@ def scores(rows: Rows, coef: Floats) -> Scores:
         X, weight = design.X[at], design.weight[at]
         predictor = X @ coef[j].T
         if units is not None:
-            predictor = predictor + units.w[units.of_row[at]]
+            predictor = units.added_to(predictor, at)
         terms, residual, spread = rows.derivatives(predictor, at)
         loglik[j] = weight @ terms if units is None else loglik[j]
         gradient[j] = (weight[:, None] * residual).T @ X

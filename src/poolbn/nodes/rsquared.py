@@ -4,7 +4,8 @@ Nakagawa and Schielzeth (2013): the variance of what fixed effects make of the r
 variance of what random effects add (Johnson 2014), and what is left. On the scale of log odds and
 of logarithms of means, what is left of a binary column with mean p is 1 / (p (1 - p)), and of a
 count with mean m and dispersion k it is 1 / m + 1 / k (the delta method; Nakagawa, Johnson and
-Schielzeth 2017).
+Schielzeth 2017). Ordered levels are a logistic variable, with the variance pi^2 / 3 around its
+mean, cut at thresholds.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from poolbn.arrays import Floats
 from poolbn.moments.data import Data, numbers
 from poolbn.moments.groupstats import GroupStats
+from poolbn.nodes.links import Response
 
 
 class Variances(NamedTuple):
@@ -82,9 +84,9 @@ def of_sums(
 
 def of_rows(
     data: Data, child: str, parents: tuple[str, ...], fixed: Floats, random_cov: Floats | None,
-    dispersion: float,
+    response: Response, dispersion: float,
 ) -> Variances:  # fmt: skip
-    """Of a logistic regression with two levels, or one of a count, from rows.
+    """Of a regression with one linear predictor, from rows.
 
     Args:
         data: the rows.
@@ -92,6 +94,7 @@ def of_rows(
         parents: its parents.
         fixed: coefficients of the population, (q,).
         random_cov: of random effects, (q, q); None where there are none.
+        response: what kind of child it is.
         dispersion: of a count; inf for others.
     """
     rows = data.cases([*parents, child])
@@ -100,12 +103,11 @@ def of_rows(
     centre = weight @ X / weight.sum()
     away = X - centre
     scatter = away.T @ (away * weight[:, None])
-    mean = float(weight @ rows.columns[-1] / weight.sum())
-    binary = bool(data.categories[data.names.index(child)])
-    left = 1 / (mean * (1 - mean)) if binary else 1 / mean + 1 / dispersion
+    left = response.left(float(weight @ rows.columns[-1] / weight.sum()), dispersion)
     explained = float(fixed[1:] @ scatter @ fixed[1:]) / (weight.sum() - 1)
     random = _random(random_cov, centre, scatter / weight.sum())
-    return Variances(explained, random, left, "log odds" if binary else "logarithm")
+    scale = "log odds" if response.has_levels else "logarithm"
+    return Variances(explained, random, left, scale)
 
 
 def _random(cov: Floats | None, centre: Floats, spread: Floats) -> float:

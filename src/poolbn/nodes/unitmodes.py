@@ -22,7 +22,8 @@ class Rows:
     """Rows of a family, what kind of child it has, and its dispersion where it has one.
 
     With units inside data sets `unit_sd` is the standard deviation of an intercept between them,
-    (F,); None where rows are independent. An `offset` is added to the predictor of each row, (m,).
+    (F,); None where rows are independent. Rows without an intercept, those about distances, have
+    none of their unit's. An `offset` is added to the predictor of each row, (m,).
     """
 
     design: Design
@@ -57,6 +58,7 @@ class UnitModes:
         terms: log-likelihoods of their rows minus w'S^-1 w / 2, (U,).
         residual: weighted slopes of rows, (m, C).
         spread: weighted curvatures of rows, (m, C, C).
+        one: whether rows have an intercept, 0 or 1, (m,).
     """
 
     w: Floats
@@ -67,6 +69,7 @@ class UnitModes:
     terms: Floats
     residual: Floats
     spread: Floats
+    one: Floats
 
     @staticmethod
     def of(rows: Rows, coef: Floats) -> UnitModes:
@@ -79,18 +82,21 @@ class UnitModes:
         sets = np.repeat(np.arange(len(coef)), np.diff(design.offsets))
         fixed = np.einsum("ma,mka->mk", design.X, coef[sets])
         R = rows.unit_sd[sets[first], None, None] * np.linalg.cholesky(S / S[0, 0])
-        v, weight = np.zeros(R.shape[:2]), design.weight
+        v, weight, one = np.zeros(R.shape[:2]), design.weight, design.X[:, 0]
 
         def at(v: Floats) -> tuple[Floats, ...]:
             w = np.einsum("uab,ub->ua", R, v)
-            found, slope, spread = rows.derivatives(fixed + w[of_row])
+            found, slope, spread = rows.derivatives(fixed + one[:, None] * w[of_row])
             terms = np.add.reduceat(weight * found, first) - 0.5 * (v**2).sum(axis=1)
             return w, terms, weight[:, None] * slope, weight[:, None, None] * spread
 
+        def summed(values: Floats) -> Floats:
+            return np.add.reduceat((values.T * one).T, first)
+
         now = at(v)
         for _ in range(_UNIT_STEPS):
-            g = np.einsum("uba,ub->ua", R, np.add.reduceat(now[2], first)) - v
-            H = np.swapaxes(R, 1, 2) @ np.add.reduceat(now[3], first) @ R + np.eye(R.shape[1])
+            g = np.einsum("uba,ub->ua", R, summed(now[2])) - v
+            H = np.swapaxes(R, 1, 2) @ summed(now[3]) @ R + np.eye(R.shape[1])
             step = np.linalg.solve(H, g[:, :, None])[:, :, 0]
             if float(np.max(np.sum(step * g, axis=1), initial=0.0)) < _SURE:
                 break
@@ -102,13 +108,18 @@ class UnitModes:
                 step[worse] /= 2
             v, now = v + step, new
         w, terms, residual, spread = now
-        H = np.swapaxes(R, 1, 2) @ np.add.reduceat(spread, first) @ R + np.eye(R.shape[1])
+        H = np.swapaxes(R, 1, 2) @ summed(spread) @ R + np.eye(R.shape[1])
         Q = R @ np.linalg.solve(H, np.swapaxes(R, 1, 2))
-        return UnitModes(w, first, of_row, sets[first], Q, terms, residual, spread)
+        return UnitModes(w, first, of_row, sets[first], Q, terms, residual, spread, one)
 
     def summed(self, x: Floats) -> Floats:
         """Sums of spread times columns x (m, k) over the rows of units, (U, C, C, k)."""
+        x = self.one[:, None] * x
         return np.add.reduceat(self.spread[..., None] * x[:, None, None, :], self.first)
+
+    def added_to(self, predictor: Floats, at: slice = slice(None)) -> Floats:
+        """Predictors (m, C) of some rows with the intercepts of their units."""
+        return np.asarray(predictor + self.one[at, None] * self.w[self.of_row[at]])
 
     def taken(self, x: Floats, y: Floats, F: int) -> Floats:
         """What units take of the information of columns, by `summed`; (F, C, k, C, m)."""
@@ -172,7 +183,7 @@ def _around(rows: Rows, coef: Floats, modes: UnitModes) -> tuple[Floats, Floats]
     terms, at = np.empty((len(modes.w), len(points))), np.empty((len(modes.w), *points.shape))
     for k, z in enumerate(points):
         w = at[:, k] = modes.w + root @ z
-        seen = rows.derivatives(fixed + w[modes.of_row])[0]
+        seen = rows.derivatives(replace(modes, w=w).added_to(fixed))[0]
         prior = 0.5 * np.einsum("ua,uab,ub->u", w, inverse, w)
         own = np.add.reduceat(design.weight * seen, modes.first)
         terms[:, k] = own - prior + 0.5 * float(z @ z) + math.log(weights[k])
