@@ -28,6 +28,7 @@ Floats = NDArray[np.float64]
 
 DATA_SETS, ROWS = tiny((3, 6, 10, 30), (3,)), tiny((4, 8, 20, 60), (8,))
 EFFECT, LEVEL_SD = 0.7, 0.5
+THRESHOLDS = np.array([-1.0, 0.3, 1.5])  # of ordered levels
 
 
 class Kind(NamedTuple):
@@ -38,7 +39,8 @@ class Kind(NamedTuple):
         words: in the table of results.
         base: probability or mean count without treatment.
         spread: the largest residual SD of a data set over the smallest, or the variance of the
-            factors that make counts vary more than Poisson's.
+            factors that make counts vary more than Poisson's, or the SD of the logarithms of
+            distances of thresholds between data sets.
         arms: the largest residual SD of an arm over the other.
         varies: SD of effects between data sets.
         number: whether the treatment is a standard normal number, not an arm.
@@ -68,6 +70,9 @@ KINDS = (
     Kind("count", "rate ratio for a number, mean 3", 3.0, number=True),
     Kind("count", "rate ratio for a number, mean 3, overdispersed", 3.0, 0.5, number=True),
     Kind("count", "rate ratio for a number, mean 0.2", 0.2, number=True),
+    Kind("ordinal", "odds ratio of a higher level"),
+    Kind("ordinal", "odds ratio of a higher level, thresholds of data sets", spread=0.5),
+    Kind("ordinal", "odds ratio of a higher level for a number", number=True),
 )
 
 
@@ -87,6 +92,10 @@ def drawn(
     if of.outcome == "count":
         factor = rng.gamma(1 / of.spread, of.spread, size=shape) if of.spread else 1.0
         y = rng.poisson(of.base * factor * np.exp(mean)).astype(float)
+    elif of.outcome == "ordinal":
+        wide = np.exp(of.spread * rng.normal(size=(*level.shape, 2))) * np.diff(THRESHOLDS)
+        cuts = THRESHOLDS[0] + np.pad(np.cumsum(wide, axis=-1), [(0, 0)] * 3 + [(1, 0)])
+        y = ((mean + rng.logistic(size=shape))[..., None] > cuts).sum(axis=-1).astype(float)
     else:
         y = (rng.random(shape) < 1 / (1 + (1 / of.base - 1) * np.exp(-mean))).astype(float)
     return x, y, np.full(shape[0], effect)
@@ -98,6 +107,9 @@ def tested(of: Kind, x: Floats, y: Floats, truth: Floats) -> Floats:
     data_set = np.repeat(np.arange(K * F), n)
     if of.outcome == "continuous":  # a true effect of its own in each table
         y, truth = y - truth[:, None, None] * x, np.zeros(K)
+    if of.outcome == "ordinal" and K > 1:  # weights are of a table
+        each = zip(x[:, None], y[:, None], truth[:, None], strict=True)
+        return np.concatenate([tested(of, *one) for one in each])
     found = score_of(Rows(x.ravel(), y.ravel(), data_set, K * F), of.outcome)(float(truth[0]))
     return p_values(Scores(*(part.reshape(K, F) for part in found)))
 
@@ -105,7 +117,10 @@ def tested(of: Kind, x: Floats, y: Floats, truth: Floats) -> Floats:
 def checked(of: Kind, x: Floats, y: Floats, truth: Floats, p: Floats) -> None:
     """Raise if the public function says something else of a table."""
     F, n = x.shape
-    own = {"discrete": lambda v: np.where(v > 0, "yes", "no")}.get(of.outcome, np.asarray)
+    own = {
+        "discrete": lambda v: np.where(v > 0, "yes", "no"),
+        "ordinal": lambda v: v.astype(int),
+    }.get(of.outcome, np.asarray)
     rows = pd.DataFrame({"site": np.repeat([f"s{j}" for j in range(F)], n), "y": own(y.ravel())})
     rows["x"] = x.ravel() if of.number else np.where(x.ravel() > 0, "treated", "control")
     if rows["x"].nunique() < 2 or rows["y"].nunique() < 2:

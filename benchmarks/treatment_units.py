@@ -21,7 +21,8 @@ from poolbn.assess.treatment import Rows, mean_effect
 DATA_SETS, UNITS = tiny((3, 10, 30), (3,)), tiny((5, 20), (5,))
 ROWS, EFFECT, LEVEL_SD, UNIT_SD = 8, 0.7, 0.5, 1.0
 RATES = "rate ratio, mean 3", "rate ratio, overdispersed"
-KINDS = ("difference", "odds ratio, 40%", "odds ratio, 10%", *RATES)
+HIGHER = "odds ratio of a higher level"
+KINDS = ("difference", "odds ratio, 40%", "odds ratio, 10%", *RATES, HIGHER)
 
 
 def drawn(
@@ -37,6 +38,9 @@ def drawn(
     eta += EFFECT * x
     if of == "difference":
         return Rows(x, eta + rng.normal(size=len(x)), data_set, F), "continuous", unit
+    if of == HIGHER:
+        y = np.digitize(eta + rng.logistic(size=len(x)), [-1.0, 0.3, 1.5]).astype(float)
+        return Rows(x, y, data_set, F), "ordinal", unit
     if of.startswith("odds"):
         base = math.log(0.4 / 0.6 if "40" in of else 1 / 9)
         y = (rng.random(len(x)) < 1 / (1 + np.exp(-base - eta))).astype(float)

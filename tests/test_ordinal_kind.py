@@ -134,10 +134,6 @@ def test_unordered_categories_have_no_order() -> None:
 def test_what_cannot_be_is_told() -> None:
     with pytest.raises(pb.DataError, match=r"'grade' is ordinal, and such columns need rows"):
         pb.stats(pupils(), group="site", kinds=KINDS)
-    with pytest.raises(pb.DataError, match=r"'grade' is ordinal, and the mean .*\.effects\(\)"):
-        pb.treatment_effects(
-            pupils(), treatment="sex", outcomes=["grade"], group="site", kinds=KINDS
-        )
 
 
 # What a network answers
@@ -232,6 +228,45 @@ def test_draws_and_interventions() -> None:
     p = [net().predict(rows.assign(sex=sex), "grade", plugin=True)["top"].mean()
          for sex in ("female", "male")]  # fmt: skip
     assert totals.loc[("top", "risk difference"), "total"] == pytest.approx(p[1] - p[0], abs=0.03)
+
+
+@pytest.mark.parametrize("pooling", ["partial", "complete"])
+def test_a_total_odds_ratio_is_that_of_the_fit(pooling: str) -> None:
+    """Where nothing else leads to the grade odds are proportional in each site."""
+    one = pb.fit("sex -> grade", pupils(), group="site", kinds=KINDS, pooling=pooling)
+    found = one.total_effects("sex", "grade", by="data set")
+    common = found.query("scale == 'odds ratio'").set_index("data_set")
+    assert (common["outcome"] == "").all()
+    np.testing.assert_allclose(
+        common.loc[list(one.levels), "total"], np.exp(one.fits["grade"].coef[:, 0, 1])
+    )
+    assert (common["lower"] < common["total"]).all()
+    assert (common["total"] < common["upper"]).all()
+    names = ["middle or higher", "high or higher", "top"]
+    assert set(found["outcome"]) == {"", *names}
+    values = {"sex": np.array([0.0, 1.0])}
+    p = one.fits["grade"].mean(values, np.zeros(2, dtype=int))
+    above = np.cumsum(p[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    first = found.query("data_set == 'a'").set_index(["scale", "outcome"])["total"]
+    np.testing.assert_allclose(first.loc["risk difference"][names], above[1] - above[0], atol=1e-9)
+    np.testing.assert_allclose(first.loc["risk ratio"][names], above[1] / above[0], atol=1e-9)
+    whole = one.total_effects("sex", "grade").set_index("outcome").loc[""]
+    assert whole["lower"] < whole["total"] < whole["upper"]
+
+
+def test_a_total_odds_ratio_of_many_rows() -> None:
+    """Along two paths: Liu and Agresti's, from rows that are drawn under each intervention."""
+    truth = pb.fit(GRAPH.replace("sex -> grade", "sex -> age; sex -> grade"), pupils(),
+                   group="site", kinds=KINDS, pooling="complete")  # fmt: skip
+    found = truth.total_effects("sex", "grade").set_index("scale").loc["odds ratio"]
+    above = []
+    for sex in ("female", "male"):
+        rows = truth.do(sex=sex).sample(25_000, seed=3)["grade"].cat.codes.to_numpy()
+        above.append((rows[:, None] >= [1, 2, 3]).mean(axis=0))
+    q, p = above
+    ratio = (p * (1 - q)).sum() / (q * (1 - p)).sum()
+    assert found["total"] == pytest.approx(ratio, rel=0.03)
+    assert found["simulation_se"] < 0.01
 
 
 def test_a_new_data_set_adapts() -> None:

@@ -18,6 +18,11 @@ Student's t at 0 and at the ends. The error is that of these data sets, however 
   of sum x p from its value at no effect, and its variance, are multiplied by n / (n - 1). That
   makes both right at no effect given the number of events, and takes out most of the bias of small
   data sets.
+- Odds ratios of a higher level: the scores of exceeding each threshold, as above, are added, with
+  the share of rows on the two levels beside it as its weight. So data sets may have thresholds of
+  their own, and where odds are proportional each score is 0 on average given its margins, however
+  few rows there are. With one data set the test of two arms is Wilcoxon's with mid-ranks. The
+  variance is from those of the scores, with the correlations that they have at no effect.
 - Rate ratios: given the sum of a data set its counts are multinomial, with shares in proportion to
   exp(beta x), so the mean is that of Poisson regression with a level for each data set. Q_j is from
   residuals as for differences, because counts vary more than Poisson's do.
@@ -63,7 +68,7 @@ class Rows(NamedTuple):
     """Rows of F data sets."""
 
     x: Floats  # the cause, 0 and 1 for two levels, (n,)
-    y: Floats  # the outcome, 0 and 1 for two levels, (n,)
+    y: Floats  # the outcome, 0 and 1 for two levels, codes of ordered ones, (n,)
     data_set: Integers  # of each row, from 0, (n,)
     F: int  # how many data sets
 
@@ -159,14 +164,13 @@ def mean_effect(
 
 
 def score_of(rows: Rows, kind: str) -> Score:
-    """The scores of an outcome that is "continuous", "discrete" or "count", at any effect."""
+    """The scores of an outcome of a kind, discrete ones with two levels, at any effect."""
     if is_normal(kind):  # least squares with a level for each data set
         own, S, q, df = _lines(rows)
         return lambda beta: _scores(own - beta * S, q, df)
     if is_whole(kind):
         return _rates(rows)
-    arms = bool(np.isin(rows.x, (0.0, 1.0)).all())
-    return _tables(rows) if arms else _logits(rows)
+    return _thresholds(rows) if is_ordered(kind) else _odds(rows)
 
 
 def totals(of: Scores) -> tuple[Floats, Floats, Floats]:
@@ -307,6 +311,31 @@ def _range(rows: Rows) -> Floats:
     return high - low
 
 
+def _thresholds(rows: Rows) -> Score:
+    """Ordered levels, whose odds of exceeding every threshold are multiplied by exp(beta x)."""
+    levels, rows_of = np.unique(rows.y, return_counts=True)
+    weight = (rows_of[1:] + rows_of[:-1])[:, None] / len(rows.y)
+    above = [rows._replace(y=(rows.y > level) * 1.0) for level in levels[:-1]]
+    p = np.array([of.means(of.y) for of in above]).reshape(-1, rows.F)
+    odds = np.maximum(p, _NONE) / np.maximum(1 - p, _NONE)
+    low, high = (end(odds[:, None], odds) for end in (np.minimum, np.maximum))
+    each, alike = [_odds(of) for of in above], np.sqrt(low / high)
+
+    def score(beta: float) -> Scores:
+        of = [one(beta) for one in each]
+        u = sum((w * own.u for w, own in zip(weight, of, strict=True)), np.zeros(rows.F))
+        sd = weight * np.sqrt([own.q for own in of]).reshape(-1, rows.F)
+        return _scores(u, np.einsum("kj,klj,lj->j", sd, alike, sd), np.full(rows.F, np.inf))
+
+    return score
+
+
+def _odds(rows: Rows) -> Score:
+    """Two levels."""
+    arms = bool(np.isin(rows.x, (0.0, 1.0)).all())
+    return _tables(rows) if arms else _logits(rows)
+
+
 def _tables(rows: Rows) -> Score:
     """Two arms: given the margins events among the treated are (noncentral) hypergeometric."""
     treated, events = rows.sums(rows.x), rows.sums(rows.y)
@@ -394,7 +423,8 @@ def treatment_effects(
 
     Returns:
         A row for each outcome, and for each level of a treatment or outcome but the first. `effect`
-        is a difference of means, an odds ratio or a rate ratio: its mean in the population of data
+        is a difference of means, an odds ratio (of an ordinal outcome that of a higher level, the
+        same for all) or a rate ratio: its mean in the population of data
         sets that these are a sample of, with the interval of that mean. Another data set can be
         further away, by `between_sd` (of logarithms for ratios). `mean` is that of these data sets
         alone, as by a regression with a level for each data set, with its interval, the p-value of
@@ -495,14 +525,9 @@ def _means(
     x, y = cases.columns
     data_set, F = np.repeat(np.arange(len(of.levels)), of.n), len(of.levels)
     kind, found = of.kind(outcome), []
-    if is_ordered(kind):
-        raise DataError(
-            f"column {outcome!r} is ordinal, and the mean of an effect over data sets is not there "
-            f"for such outcomes yet; use pb.fit('{treatment} -> {outcome}', ...).effects(), or ",
-            Option("kinds", {outcome: "discrete"}),
-        )
+    whole = [(y, np.ones(len(y), dtype=bool))]
     for cause, treated in _contrasts(of, treatment, x):
-        for effect, happened in _contrasts(of, outcome, y):
+        for effect, happened in whole if is_ordered(kind) else _contrasts(of, outcome, y):
             used = treated & happened
             rows = Rows(cause[used], effect[used], data_set[used], F)
             units = None if cases.units is None else cases.units[used]

@@ -1,8 +1,9 @@
 """What rows of units inside data sets say of the mean effect of a treatment in these data sets.
 
 The model is a level for each data set, one effect, and a random intercept for each unit: R's
-`lmer(y ~ factor(clinic) + x + (1 | patient))` by REML, or `glmer` with the same formula. Weighted
-by the inverse of a unit's covariance, its rows say of its data set's level and of the effect
+`lmer(y ~ factor(clinic) + x + (1 | patient))` by REML, or `glmer` or `clmm` with the same formula;
+distances of thresholds are taken for known. Weighted by the inverse of a unit's covariance, its
+rows say of its data set's level and of the effect
 
     G = Z'V^-1 Z,  s = Z'V^-1 (y - mean),  Z = [1, x];
 
@@ -31,11 +32,11 @@ import numpy as np
 from poolbn.arrays import Floats, Integers
 from poolbn.constants import CONSTANT_TOLERANCE, RANK_TOLERANCE
 from poolbn.later import optimize
-from poolbn.nodes.design import Design
+from poolbn.nodes.design import Design, about_thresholds
 from poolbn.nodes.glmm import Problem
 from poolbn.nodes.links import Family, Response
 from poolbn.nodes.unitmodes import Rows, UnitModes
-from poolbn.tables.kinds import ColumnKind, is_normal, is_whole
+from poolbn.tables.kinds import ColumnKind, is_normal, is_ordered, is_whole
 
 _CLOSE = 1e-12
 _SHARES = np.linspace(0.0, 1.0, 41)[:-1]  # t / (1 + t), where the largest is looked for first
@@ -49,7 +50,7 @@ class UnitRows(NamedTuple):
     """Rows of U units in F data sets, those of a unit together, units of a data set together."""
 
     x: Floats  # the cause, (n,)
-    y: Floats  # the outcome, 0 and 1 for two levels, (n,)
+    y: Floats  # the outcome, 0 and 1 for two levels, codes of ordered ones, (n,)
     unit: Integers  # of each row, from 0 to U - 1, (n,)
     data_set: Integers  # of each unit, (U,)
     F: int
@@ -95,7 +96,10 @@ def slopes(rows: UnitRows, kind: ColumnKind) -> Slopes | None:
     if is_normal(kind):
         told = _linear(rows)
         return None if told is None else _robust(rows, *told)
-    found = _regression(rows, _COUNTS if is_whole(kind) else (Response(levels=2),))
+    responses = _COUNTS if is_whole(kind) else (Response(levels=2),)
+    if is_ordered(kind):
+        responses = (Response(Family.ORDINAL),)
+    found = _regression(rows, responses)
     return None if found is None else _robust(rows, *found)
 
 
@@ -148,23 +152,26 @@ def _regression(
 
     Of the responses that is by the one with the best BIC.
     """
-    sets = rows.data_set[rows.unit]
-    n, events = (np.bincount(sets, each, rows.F) for each in (np.ones(len(sets)), rows.y))
-    usable = events > 0  # a level has a maximum there
-    if responses[0].has_levels:
-        usable &= events < n
+    sets, ordered = rows.data_set[rows.unit], responses[0].ordered
+    top = rows.y.max() if responses[0].has_levels else math.inf
+    usable = np.bincount(sets, rows.y > 0, rows.F) > 0  # a level has a maximum there
+    usable &= np.bincount(sets, rows.y < top, rows.F) > 0
     level = np.cumsum(usable) - 1
     kept = usable[sets]
     x, y, of = rows.x[kept], rows.y[kept].astype(np.int64), level[sets[kept]]
-    if not kept.any() or np.ptp(x) == 0:
+    if not kept.any() or np.ptp(x) == 0 or np.ptp(y) == 0:
         return None
+    seen = np.unique(y)
     centre, scale = x.mean(), x.std()
     X = np.column_stack([np.ones(len(x)), *(of == j for j in range(1, usable.sum()))])
-    design = Design(
-        np.column_stack([X, (x - centre) / scale]), y, np.ones(len(x)),
-        np.array([0, len(x)]), rows.unit[kept],
-    )  # fmt: skip
-    fits = [(response, Problem(design, response).complete()) for response in responses]
+    q = X.shape[1] + 1
+
+    def made(columns: Floats, offsets: Integers) -> Design:
+        design = Design(columns, y, np.ones(len(x)), offsets, rows.unit[kept])
+        return about_thresholds(design, seen) if ordered else design
+
+    whole = made(np.column_stack([X, (x - centre) / scale]), np.array([0, len(x)]))
+    fits = [(response, Problem(whole, response).complete()) for response in responses]
     found = [
         (float(fit.loglik[0]) - 0.5 * fit.n_params * math.log(len(x)), response, fit)
         for response, fit in fits
@@ -173,21 +180,21 @@ def _regression(
     if not found:
         return None
     _, response, fit = max(found, key=lambda one: one[0])
-    coef = fit.coef[0, 0]
+    coef, distances = np.split(fit.coef[0, 0], [q])
     beta = float(coef[-1] / scale)
     levels = coef[0] + np.append(0.0, coef[1:-1]) - beta * centre
     G, s = np.zeros((len(rows.data_set), 2, 2)), np.zeros((len(rows.data_set), 2))
-    own = np.column_stack([levels, np.full(len(levels), beta)])[:, None]
-    offsets = np.searchsorted(of, np.arange(len(levels) + 1))
-    Z = np.column_stack([np.ones(len(x)), x])
-    design = Design(Z, y, np.ones(len(x)), offsets, rows.unit[kept])
+    own = [levels, np.full(len(levels), beta), *(np.full(len(levels), g) for g in distances)]
+    design = made(np.column_stack([X[:, 0], x]), np.searchsorted(of, np.arange(len(levels) + 1)))
     sd = np.full(len(levels), float(fit.unit_sd[0]))
-    modes = UnitModes.of(Rows(design, response, float(fit.theta[0]), sd), own)
-    inside = modes.summed(np.ones((len(x), 1)))[:, 0, 0], modes.summed(Z)[:, 0, 0]
-    outer = Z[:, :, None] * Z[:, None, :] * modes.spread
+    modes = UnitModes.of(
+        Rows(design, response, float(fit.theta[0]), sd), np.column_stack(own)[:, None]
+    )
+    Z = design.X[:, :2]
+    sums = modes.summed(Z)[:, 0, 0]
     at = np.unique(rows.unit[kept])
-    G[at] = np.add.reduceat(outer, modes.first)
-    G[at] -= modes.Q[:, 0, :1, None] * inside[1][:, :, None] * inside[1][:, None, :]
+    G[at] = np.add.reduceat(Z[:, :, None] * Z[:, None, :] * modes.spread, modes.first)
+    G[at] -= modes.Q[:, 0, :1, None] * sums[:, :, None] * sums[:, None, :]
     s[at] = np.add.reduceat(Z * modes.residual, modes.first)
     return G, s, beta
 

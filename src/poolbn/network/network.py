@@ -430,10 +430,12 @@ class Network(Presented, Graphical, Questions):
         place of its first, others to one unit more than their mean, a count to a whole number;
         `from` and `to` say which. `scale` is "mean difference", for a discrete effect "risk
         difference" and "risk ratio" of the level in `outcome`, for a count "rate difference" and
-        "rate ratio". `total` is the expected value over the population of data sets, with its
-        interval, and `between_sd` its standard deviation there: all NaN where a node on the way has
-        no pooling. The total effects in the data sets follow. Intervals contain what is uncertain
-        of coefficients, in tables of probabilities of log odds ratios.
+        "rate ratio". An ordinal effect has one "odds ratio" of a higher level, that of Liu and
+        Agresti (1996) for all thresholds together, and risks of each level or a higher one. `total`
+        is the expected value over the population of data sets, with its interval, and `between_sd`
+        its standard deviation there: all NaN where a node on the way has no pooling. The total
+        effects in the data sets follow. Intervals contain what is uncertain of coefficients, in
+        tables of probabilities of log odds ratios.
 
         Where all nodes on the way are linear, a total is the sum over all directed paths of the
         products of the coefficients. Else it is found by drawing rows (standardisation), with the

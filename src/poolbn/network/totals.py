@@ -20,6 +20,7 @@ from poolbn.graph.dag import Dag
 from poolbn.inference.drawing import expectations, uniforms
 from poolbn.later import pandas as pd
 from poolbn.nodes.localfit import LinearFit, LocalFit, level_columns
+from poolbn.tables.kinds import is_ordered
 
 TotalsBy = Literal["effect", "data set"]
 
@@ -48,22 +49,45 @@ Told = tuple[tuple[str, str, str], Iterable[tuple[Any, ...]]]
 
 
 class Scale(NamedTuple):
-    """What a number compares: two means or two logarithms of means."""
+    """What a number compares: two means or two logarithms of means.
+
+    Or odds to exceed thresholds, at all together: the common odds ratio of Liu and Agresti (1996),
+    sum P(1 - Q) / sum Q(1 - P) of the probabilities Q before and P after.
+    """
 
     name: str
     ratio: bool
+    common: bool = False
 
     def value(self, low: Floats, high: Floats) -> Floats:
-        """A difference, or the logarithm of a ratio."""
+        """A difference, or the logarithm of a ratio; from T means each, (..., T)."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.log(high) - np.log(low) if self.ratio else high - low)
+            if self.common:
+                rise, fall = _odds(low, high)
+                return np.asarray(np.log(rise) - np.log(fall))[..., 0]
+            value = np.log(high) - np.log(low) if self.ratio else high - low
+            return np.asarray(value)[..., 0]
+
+    def slopes(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Those of `value` in the two, (..., T) each."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.common:
+                rise, fall = _odds(low, high)
+                return -high / rise - (1 - high) / fall, (1 - low) / rise + low / fall
+            return (-1 / low, 1 / high) if self.ratio else (-np.ones_like(low), np.ones_like(high))
 
     def reported(self, value: Any) -> Any:
         """Ratios are no logarithms for a reader."""
         return np.exp(value) if self.ratio else value
 
 
-_DIFFERENCE = Scale("mean difference", False)
+def _odds(low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """The two sums of a common odds ratio, (..., 1)."""
+    rise, fall = high * (1 - low), low * (1 - high)
+    return rise.sum(axis=-1, keepdims=True), fall.sum(axis=-1, keepdims=True)
+
+
+_DIFFERENCE, _COMMON = Scale("mean difference", False), Scale("odds ratio", True, True)
 
 
 @dataclass(frozen=True)
@@ -273,19 +297,22 @@ def _needed(dag: Dag, effects: Sequence[str]) -> list[str]:
 
 
 class _Means(NamedTuple):
-    """Expectations of an outcome under the two interventions, (B, n) each."""
+    """Expectations of an outcome under the two interventions, (B, n, T) each.
+
+    T is 1, but for the probabilities to exceed the T thresholds of ordered levels.
+    """
 
     low: Floats
     high: Floats
 
     @property
     def of_sets(self) -> tuple[Floats, Floats]:
-        """(B,) each."""
+        """(B, T) each."""
         return self.low.mean(axis=1), self.high.mean(axis=1)
 
     def averaged(self, draws: int) -> tuple[Floats, Floats]:
-        """Over the new data sets of each draw, (draws,) each."""
-        low, high = (each.reshape(draws, -1).mean(axis=1) for each in self.of_sets)
+        """Over the new data sets of each draw, (draws, T) each."""
+        low, high = (each.reshape(draws, -1, each.shape[1]).mean(axis=1) for each in self.of_sets)
         return low, high
 
 
@@ -304,17 +331,25 @@ def _means(
     found = {}
     for effect in effects:
         a, b = np.broadcast_arrays(low[effect], high[effect])
-        levels = fits[effect].categories
-        for k, level in enumerate(levels[1:] or ("",), start=1):
-            own = _Means(a[:, :, k], b[:, :, k]) if levels else _Means(a, b)
-            found[effect, level] = own
+        names = fits[effect].categories[1:]
+        if not names:
+            found[effect, ""] = _Means(a[:, :, None], b[:, :, None])
+            continue
+        if is_ordered(fits[effect].kind):  # of each level or a higher one
+            a, b = (np.cumsum(each[:, :, ::-1], axis=2)[:, :, ::-1] for each in (a, b))
+            found[effect, ""] = _Means(a[:, :, 1:], b[:, :, 1:])
+            names = (*(f"{level} or higher" for level in names[:-1]), names[-1])
+        for k, name in enumerate(names, start=1):
+            found[effect, name] = _Means(a[:, :, k : k + 1], b[:, :, k : k + 1])
     return found
 
 
-def scales(fit: LocalFit) -> tuple[Scale, ...]:
+def _scales(fit: LocalFit, outcome: str) -> tuple[Scale, ...]:
     """The numbers that compare the means of a node."""
     if fit.gaussian:
         return (_DIFFERENCE,)
+    if fit.categories and not outcome:
+        return (_COMMON,)
     of = "risk" if fit.categories else "rate"
     return Scale(f"{of} difference", False), Scale(f"{of} ratio", True)
 
@@ -337,7 +372,7 @@ def _of_population(
     middle = _means(asked.new_sets(order, _FEW_SETS, 0), order, few, *asking)
     drawn = _means(asked.new_sets(order, _FEW_SETS, _DRAWS), order, few, *asking)
     for (effect, outcome), means in own.items():
-        for scale in scales(asked.fits[effect]):
+        for scale in _scales(asked.fits[effect], outcome):
             each = scale.value(*means.of_sets)
             numbers: tuple[float, ...] = (math.nan,) * 4 + (float(_error(means, scale).max()),)
             if effect in told:
@@ -365,11 +400,9 @@ def _population_numbers(
 
 def _error(means: _Means, scale: Scale) -> Floats:
     """What the draws of rows make a value uncertain by, (B,); for ratios of the logarithm."""
-    low, high = means
-    if scale.ratio:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            low, high = (each / each.mean(axis=1, keepdims=True) for each in (low, high))
-    spread = np.broadcast_to(high - low, np.broadcast_shapes(high.shape, low.shape))
+    slopes = scale.slopes(*means.of_sets)
+    parts = (of * slope[:, None] for of, slope in zip(means, slopes, strict=True))
+    spread = sum(parts, np.zeros(())).sum(axis=2)
     return np.asarray(spread.std(axis=1, ddof=1) / math.sqrt(spread.shape[1]))
 
 
@@ -385,7 +418,7 @@ def _of_data_sets(
     middle = _means(asked.data_sets(order, 0), order, few, *asking)
     drawn = _means(asked.data_sets(order, _DRAWS), order, few, *asking)
     for (effect, outcome), means in own.items():
-        for scale in scales(asked.fits[effect]):
+        for scale in _scales(asked.fits[effect], outcome):
             key = (effect, outcome)
             total = scale.value(*means.of_sets)
             spread = scale.value(*drawn[key].of_sets).reshape(_DRAWS, -1)
