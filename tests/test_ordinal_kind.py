@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
 from functools import cache
@@ -13,9 +14,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from matplotlib.figure import Figure
 from scipy.special import expit
+from scipy.stats import kstest, norm
 
 import poolbn as pb
+from poolbn.assess.residuals import node_residuals
 
 GRADES = ["low", "middle", "high", "top"]
 KINDS = {"grade": "ordinal"}
@@ -363,11 +367,70 @@ def test_proportional_odds() -> None:
             y = sum((u < expit(each)).astype(int) for each in odds)
         frame = pd.DataFrame({"site": site, "x": x, "y": y})
         one = pb.fit("x -> y", frame, group="site", kinds={"y": "ordinal"})
-        found.append(pb.proportional_odds(one, frame))
+        found.append(pb.proportional_odds(one, frame).tests)
     rows = pd.concat(found)
     assert (rows["df"] == [2] * 60 + [1]).all()
     assert rows["statistic"][:60].mean() == pytest.approx(2, abs=3 * np.sqrt(4 / 60))
     assert rows["p_value"].iloc[-1] < 1e-6
+
+
+def test_odds_ratios_at_thresholds_are_those_of_tables() -> None:
+    """Of two rows of counts, with complete pooling; the common one is that of the network."""
+    one = pb.fit("sex -> grade", pupils(), group="site", kinds=KINDS, pooling="complete")
+    found = pb.proportional_odds(one, pupils()).ratios.set_index("threshold")
+    assert list(found.index) == ["", "low|middle", "middle|high", "high|top"]
+    codes, male = pupils()["grade"].cat.codes, pupils()["sex"] == "male"
+    for k, (effect, lower) in enumerate(found[["effect", "lower"]].iloc[1:].to_numpy()):
+        cells = pd.crosstab(male, codes > k).to_numpy()
+        assert effect == pytest.approx(cells[0, 0] * cells[1, 1] / (cells[0, 1] * cells[1, 0]))
+        se = math.sqrt((1 / cells).sum())
+        assert math.log(lower) == pytest.approx(math.log(effect) - 1.96 * se, abs=0.02 * se)
+    known = one.effects()[["effect", "lower", "upper"]].to_numpy()[0]
+    np.testing.assert_array_equal(found[["effect", "lower", "upper"]].iloc[0], known)
+
+
+def test_proportional_odds_are_drawn() -> None:
+    found = pb.proportional_odds(net(), pb.table(pupils(), group="site", kinds=KINDS))
+    ax = found.plot(ax=Figure().add_subplot())
+    thresholds = ["low|middle", "middle|high", "high|top", "all thresholds"]
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    headings = ["age (per SD) → grade", "sex = male → grade"]
+    assert names == ["", headings[0], *thresholds, headings[1], *thresholds]
+    notes = [label.get_text() for label in ax.child_axes[0].get_yticklabels()]
+    assert [float(note) for note in (notes[1], notes[6])] == pytest.approx(
+        found.tests["p_value"].to_list(), abs=5e-4
+    )
+    dots = [line.get_xdata() for line in ax.lines if line.get_marker() in ("o", "D")]
+    own = found.ratios.query("parent == 'sex'")["effect"].to_numpy()
+    np.testing.assert_allclose(np.concatenate(dots[2:4]), [*own[1:], own[0]])
+    sd = pupils()["age"].std()
+    per_sd = found.ratios.query("parent == 'age'")["effect"].to_numpy() ** sd
+    np.testing.assert_allclose(np.concatenate(dots[:2]), [*per_sd[1:], per_sd[0]])
+    assert "Tests of proportional odds" in str(found)
+    none = pb.fit("age -> cost", pupils().drop(columns="grade"), group="site")
+    empty = pb.proportional_odds(none, pupils().drop(columns="grade"))
+    assert (len(empty.tests), len(empty.ratios)) == (0, 0)
+    assert "no ordinal node" in str(empty)
+    said = [text.get_text() for text in empty.plot(ax=Figure().add_subplot()).texts]
+    assert said == ["no ordinal node with three levels has a parent"]
+
+
+def test_residuals_are_normal_where_the_model_is_right() -> None:
+    """Each lies where its level's probabilities put it."""
+    ax = pb.plots.residuals(net(), pupils(), "grade", ax=Figure().subplots(1, 3))
+    assert ax[0].get_xlabel() == "fitted grade"
+    found = node_residuals(net(), pupils(), "grade")
+    p = net().predict(pupils().drop(columns=["grade", "cost"]), "grade", plugin=True)
+    np.testing.assert_allclose(found.fitted, p["expected_level"])
+    codes = pupils()["grade"].cat.codes.to_numpy()
+    np.testing.assert_allclose(found.residual, codes + 1 - found.fitted)
+    ends = np.pad(np.cumsum(p[GRADES].to_numpy(), axis=1), ((0, 0), (1, 0)))
+    at, row = norm.cdf(found.standard), np.arange(len(codes))
+    assert ((at >= ends[row, codes] - 1e-9) & (at <= ends[row, codes + 1] + 1e-9)).all()
+    assert kstest(found.standard, "norm").pvalue > 0.01
+    better = pupils().assign(grade=pd.Categorical(["top"] * 1200, GRADES, ordered=True))
+    wrong = node_residuals(net(), better, "grade")
+    assert wrong.standard.mean() > 0.5
 
 
 def test_random_networks_have_ordinal_nodes() -> None:

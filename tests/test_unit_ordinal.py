@@ -348,7 +348,7 @@ def test_tests_of_effects_know_the_units() -> None:
         frame = pd.DataFrame({"clinic": patient // 30, "patient": patient, "arm": arm, "y": y})
         one = pb.fit("arm -> y", frame, group=GROUP, kinds={"y": "ordinal"})
         equal.append(one.fits["y"].equality()["arm"].statistic)
-        odds.append(pb.proportional_odds(one, frame)["statistic"].iloc[0])
+        odds.append(pb.proportional_odds(one, frame).tests["statistic"].iloc[0])
     assert np.mean(equal) == pytest.approx(3, abs=3 * np.sqrt(6 / 40))
     assert np.mean(odds) == pytest.approx(2, abs=3 * np.sqrt(4 / 40))
 

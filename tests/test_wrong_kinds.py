@@ -188,7 +188,8 @@ def calls(folder: Path) -> list[Call]:
         Call("treatment_effects", {"source": rows(), "treatment": "x", "group": "site",
              "outcomes": ["y"], "kinds": {"x": "continuous"}, "pooling": "complete",
              "interval": 0.9}),
-        Call("proportional_odds", {"net": one, "data": rows()}),
+        Call("proportional_odds", {"net": one, "data": rows(), "interval": 0.9}),
+        Call("ProportionalOdds.plot", {"ax": None}, pb.proportional_odds(one, rows())),
         Call("load", {"path": folder / "net.json"}),
         Call("report", {"net": one, "path": folder / "r.html", "data": None, "bootstrap": None,
                         "comparison": None, "settings": None}),
@@ -295,6 +296,7 @@ def calls(folder: Path) -> list[Call]:
                               "interval": 0.9, "ax": None}),
         Call("plots.heterogeneity", {"net": one, "stats": None, "most": 5, "ax": None}),
         Call("plots.network", {"net": one, "strengths": None, "ax": None}),
+        Call("plots.proportional_odds", {"found": pb.proportional_odds(one, rows()), "ax": None}),
         Call("plots.residuals", {"net": one, "data": rows(), "node": "y", "ax": None}),
         Call("plots.strengths", {"boot": boot(), "most": 5, "ax": None}),
     ]  # fmt: skip
@@ -306,8 +308,8 @@ def names() -> list[str]:
 
 # What has no arguments of its own, or is made by poolbn alone.
 WITHOUT = {
-    "AdjustmentReport", "GraphTest", "Comparison.differences", "Comparison.words",
-    "LocalFit.variances",
+    "AdjustmentReport", "GraphTest", "ProportionalOdds", "Comparison.differences",
+    "Comparison.words", "LocalFit.variances",
     "Bootstrap", "Bootstrap.pairs", "Bootstrap.table", "Comparison",
     "Comparison.by_data_set", "Comparison.by_fold", "Comparison.by_variable", "Comparison.table",
     "Finding", "Finding.for_shell", "FindingKind", "GroupStats", "LocalFit", "LocalFit.table",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from poolbn.assess.adjustment import AdjustmentReport
     from poolbn.assess.comparison import Comparison, compare
     from poolbn.assess.graphtest import GraphTest
-    from poolbn.assess.proportional import proportional_odds
+    from poolbn.assess.proportional import ProportionalOdds, proportional_odds
     from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
     from poolbn.assess.treatment import treatment_effects
     from poolbn.errors import (
@@ -118,6 +118,7 @@ _LATER = {
     "PoolbnError": "errors",
     "Posterior": "inference.posterior",
     "PosteriorInterrupted": "posteriors.posterior",
+    "ProportionalOdds": "assess.proportional",
     "proportional_odds": "assess.proportional",
     "Probability": "inference.events",
     "SearchInterrupted": "learning",
@@ -202,6 +203,7 @@ __all__ = [
     "Posterior",
     "PosteriorInterrupted",
     "Probability",
+    "ProportionalOdds",
     "SearchInterrupted",
     "Status",
     "Table",

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from poolbn.arguments import TEXT, check_arguments
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.estimates import Estimates, arc_effects, residual_sds
+from poolbn.assess.proportional import ProportionalOdds
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import node_calibration, node_residuals
 from poolbn.errors import check_count, check_kind
@@ -18,11 +19,12 @@ from poolbn.moments.data import Data
 from poolbn.network.network import Network
 from poolbn.posteriors.posterior import ArcPosterior
 from poolbn.show import netplot, rowplots
-from poolbn.show.figures import MOST, arc_strengths, equality_tests
+from poolbn.show.figures import MOST, arc_strengths, equality_tests, odds_at_thresholds
 from poolbn.wording import noun_of
 
 __all__ = [
-    "calibration", "comparison", "forest", "heterogeneity", "network", "residuals", "strengths",
+    "calibration", "comparison", "forest", "heterogeneity", "network", "proportional_odds",
+    "residuals", "strengths",
 ]  # fmt: skip
 
 
@@ -178,10 +180,11 @@ def residuals(
     - the spread in each data set, with half of the rows in a box and 95% between the ends of a
       line: boxes should reach from one dashed line to the other.
 
-    Residuals are in the residual standard deviations of the data sets. Those of a count are
-    randomised quantile residuals (Dunn and Smyth 1996), normal if its model is right. Rows with
-    missing values are left out. The figure shows rows, as dots and at the ends of curves;
-    `pb.report` does not. For discrete nodes see `calibration`.
+    Residuals are in the residual standard deviations of the data sets. Those of a count and of an
+    ordinal node, whose levels are numbers from 1, are randomised quantile residuals (Dunn and Smyth
+    1996), normal if its model is right. Rows with missing values are left out. The figure shows
+    rows, as dots and at the ends of curves; `pb.report` does not. For discrete nodes see
+    `calibration`.
 
     Args:
         net: the network.
@@ -240,6 +243,32 @@ def calibration(
     _check_network(net)
     check_arguments(node=(node, TEXT))
     return rowplots.draw_calibration(node_calibration(net, data, node), ax)
+
+
+def proportional_odds(found: ProportionalOdds, *, ax: Axes | None = None) -> Axes:
+    """Show whether the odds ratios of ordinal nodes are the same at all thresholds.
+
+    A block for each effect: the odds ratio of exceeding each threshold, by a logistic regression,
+    and below it the common one, with 95% intervals unless `pb.proportional_odds` was told others;
+    of a parent that is a number for one standard deviation of it. The band is the interval of the
+    common one. With proportional odds the dots vary around its middle by chance alone; the p-values
+    beside the headings are those of the tests.
+
+    Args:
+        found: from `pb.proportional_odds`.
+        ax: where to draw; by default on a new figure.
+
+    Examples:
+        >>> import poolbn as pb
+        >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+        >>> rows = trial.assign(bmi=(trial["bmi"] // 5).clip(4, 6).astype(int))
+        >>> net = pb.fit("age -> bmi", rows, group="clinic", kinds={"bmi": "ordinal"})
+        >>> ax = pb.plots.proportional_odds(pb.proportional_odds(net, rows))
+        >>> ax.get_xlabel(), ax.get_xscale()
+        ('odds ratio of a higher level', 'log')
+    """
+    check_kind(found, ProportionalOdds, "tests of proportional odds", "pb.proportional_odds")
+    return rowplots.draw_thresholds(odds_at_thresholds(found), ax)
 
 
 def comparison(found: Comparison, *, ax: Sequence[Axes] | None = None) -> NDArray[np.object_]:

@@ -1,8 +1,8 @@
 """Residuals of a node in each row: the value minus what its data set's distribution expects.
 
-Of a discrete node calibration instead, whether its probabilities are right: what was expected
-beside what was seen. Nothing there is of fewer than 10 rows, or tells of a level that 1 to 4 rows
-have.
+Of a discrete node calibration instead, and of an ordinal one too: whether its probabilities are
+right, what was expected beside what was seen. Nothing there is of fewer than 10 rows, or tells of a
+level that 1 to 4 rows have.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from poolbn.errors import DataError, GraphError, nearest
 from poolbn.network.network import Network
 from poolbn.network.questions import kinds_of
 from poolbn.tables.cells import Cells, read_cells
+from poolbn.tables.kinds import is_ordered
 
 QUARTILE = NormalDist().inv_cdf(0.75)  # of normal residuals, in standard deviations
 _BINS = 12
@@ -156,8 +157,8 @@ def node_cells(net: Network, data: object, node: str) -> Cells:
 def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
     """The residuals of a node in cells that were read, with its parents among them.
 
-    Those of a count are randomised quantile residuals (Dunn and Smyth 1996): normal if the model is
-    right. The seed is always the same.
+    Those of a count or of ordered levels are randomised quantile residuals (Dunn and Smyth 1996):
+    normal if the model is right. The seed is always the same. Ordered levels are numbers from 1.
     """
     fit = net.fits[node]
     if (linear := fit.gaussian) is not None and not (linear.sigma2 > 0).all():
@@ -166,20 +167,23 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
             f"{node!r} has no residual variance in data set {level!r}, so there are no residuals; "
             f"its fit is {str(fit.status)!r}"
         )
-    if fit.categories:
+    if fit.categories and not is_ordered(fit.kind):
         raise DataError(
             f"{node!r} is discrete, so there are no residuals; use pb.plots.calibration(net, data, "
             f"{node!r})"
         )
     codes, columns, values, left_out = known_rows(net, cells, node)
     fitted = fit.mean(columns, codes)
+    standard = fit.residuals(values, fitted, codes)
+    if fit.categories:
+        fitted, values = fitted @ np.arange(1.0, len(fit.categories) + 1), values + 1
     return Residuals(
         node=node,
         levels=fit.levels,
         codes=codes,
         fitted=fitted,
         residual=values - fitted,
-        standard=fit.residuals(values, fitted, codes),
+        standard=standard,
         left_out=left_out,
     )
 

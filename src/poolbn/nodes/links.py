@@ -202,6 +202,25 @@ def _large_quantiles(u: Floats, mean: Floats, share: Floats | float) -> Floats:
     return np.asarray(np.rint(np.where(shape > _SURE, normal, gammaincinv(shape, u)) / share))
 
 
+def level_residuals(codes: Integers, p: Floats, seed: int = 0) -> Floats:
+    """Randomised quantile residuals of ordered levels, (n,).
+
+    A level has the residual that a normal variable has at a probability between those of a lower
+    level and of this or a lower one, at random.
+
+    Args:
+        codes: the levels, (n,).
+        p: their probabilities, (n, K).
+        seed: of the draws.
+    """
+    from scipy.special import ndtri
+
+    ends = np.pad(np.cumsum(p, axis=1), ((0, 0), (1, 0)))
+    low, high = ends[np.arange(len(codes)), codes], ends[np.arange(len(codes)), codes + 1]
+    at = low + (high - low) * np.random.default_rng(seed).random(len(codes))
+    return np.asarray(ndtri(np.clip(at, 1e-15, 1 - 1e-15)))
+
+
 def count_residuals(values: Floats, mean: Floats, dispersion: float, seed: int = 0) -> Floats:
     """Randomised quantile residuals of counts, (n,).
 

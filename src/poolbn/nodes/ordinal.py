@@ -21,7 +21,14 @@ from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.nodes.design import Design, about_thresholds, design_of, levels_in
 from poolbn.nodes.equality import score_test
-from poolbn.nodes.links import LOGISTIC, Family, Response, drawn_levels, level_quantiles
+from poolbn.nodes.links import (
+    LOGISTIC,
+    Family,
+    Response,
+    drawn_levels,
+    level_quantiles,
+    level_residuals,
+)
 from poolbn.nodes.localfit import Block, level_columns
 from poolbn.nodes.logfit import as_tests
 from poolbn.nodes.poolings import NoPooling
@@ -271,6 +278,10 @@ class OrdinalFit(RegressionFit):
         fixed = None if self.fixed is None else self.fixed[0, :q]
         se = None if self.fixed_se is None else self.fixed_se[0, :q]
         return [Block("", self.population[0, :q], fixed, se, between, self.coef[:, 0, :q])]
+
+    def residuals(self, x: Floats, fitted: Floats, sets: Integers) -> Floats:
+        """Randomised quantile residuals of levels, whose probabilities are fitted."""
+        return level_residuals(x.astype(np.int64), fitted)
 
     def explained(
         self, x: Floats, values: Values, sets: Integers

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from poolbn.assess.comparison import Comparison
 from poolbn.assess.estimates import Estimates
+from poolbn.assess.proportional import ProportionalOdds
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.errors import DataError
 from poolbn.graph.pairs import Pair
@@ -218,6 +219,50 @@ def equality_tests(net: Network, stats: Data | None) -> dict[Pair, Test]:
     table = net.heterogeneity(stats)[["parent", "child", "test", *Test._fields[1:]]]
     rows = table.itertuples(index=False, name=None)
     return {(parent, child): Test(*values) for parent, child, *values in rows}
+
+
+# Odds ratios at thresholds
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Logarithms of the odds ratios of one effect at T thresholds, and of the common one.
+
+    Those of a parent that is a number are for one standard deviation of it.
+    """
+
+    name: str  # what the effect is of
+    p_value: float  # of the test that they are the same
+    thresholds: list[str]  # names of thresholds, (T,)
+    ratio: Floats  # estimates, the common one last, (T + 1,)
+    interval: Floats  # their intervals, (T + 1, 2)
+
+
+def odds_at_thresholds(found: ProportionalOdds) -> list[Thresholds]:
+    """Of each effect on an ordinal node."""
+    tests = found.tests[["parent", "child", "p_value"]].itertuples(index=False, name=None)
+    p = {(parent, child): float(value) for parent, child, value in tests}
+    made = []
+    for _, of in found.ratios.groupby(["parent", "level", "child"], sort=False):
+        rows = of.iloc[[*range(1, len(of)), 0]]
+        parent, level, child = map(str, rows[["parent", "level", "child"]].iloc[0])
+        sd = 1.0 if level else float(rows["sd"].iloc[0])
+        name = arrow(f"{parent} = {level}" if level else f"{parent} (per SD)", child)
+        logs = sd * np.log(rows[["effect", "lower", "upper"]].to_numpy(dtype=np.float64))
+        thresholds = rows["threshold"].tolist()[:-1]
+        made.append(Thresholds(name, p[parent, child], thresholds, logs[:, 0], logs[:, 1:]))
+    return made
+
+
+def odds_limits(found: Iterable[Thresholds]) -> tuple[float, float]:
+    """Limits of logarithms that show no effect, the estimates, and intervals unless very long."""
+    core = np.concatenate([[0.0], *(of.ratio for of in found)])
+    core = core[np.isfinite(core)]
+    span = max(float(np.ptp(core)), _RATIO)
+    ends = np.concatenate([[0.0], *(of.interval.ravel() for of in found)])
+    ends = np.clip(ends[np.isfinite(ends)], core.min() - span, core.max() + span)
+    low, high = min(core.min(), ends.min()), max(core.max(), ends.max())
+    return float(low - 0.04 * (high - low)), float(high + 0.04 * (high - low))
 
 
 # Strengths of arcs

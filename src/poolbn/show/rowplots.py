@@ -49,12 +49,9 @@ def draw_forest(terms: Sequence[Estimates], sets: Noun, ax: Axes | None) -> Axes
             top += 1.2 if k else 1.0
         names |= _forest_block(ax, found, sets, top, limits, size, labelled=not k)
     ax.axvline(terms[0].reported(0.0), color=style.SOFT, linewidth=0.8, zorder=0)
-    if terms[0].is_ratio:
-        ratios = figures.ratio_ticks(*limits)
-        ax.set_xscale("log")
-        ax.minorticks_off()
-        ax.set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
     ax.set_xlim(*map(float, terms[0].reported(np.array(limits))))
+    if terms[0].is_ratio:
+        _ratio_axis(ax, limits)
     told = names.items()
     style.name_rows(ax, names, [name for _, (name, _) in told], [note for _, (_, note) in told])
     of = what_all(terms[0]) if many else what(terms[0])
@@ -180,6 +177,66 @@ def _spread(ax: Axes, shown: Sequence[EffectSize], sets: Noun) -> None:
                     markeredgewidth=0, label=label, zorder=3)  # fmt: skip
     ax.plot(effect, row, "|", color=style.INK, markersize=2.2 * mark, markeredgewidth=1.6,
             label=f"population of {sets.many}", zorder=2)  # fmt: skip
+
+
+def draw_thresholds(found: Sequence[figures.Thresholds], ax: Axes | None) -> Axes:
+    """A block for each effect: a row for each threshold, and the common odds ratio below."""
+    count = sum(len(of.ratio) + 1.3 for of in found)
+    ax = style.new_rows(ax, math.ceil(count), max(1.0, count) - 0.7)
+    if not found:
+        style.say(ax, "no ordinal node with three levels has a parent")
+        return ax
+    size, top = min(style.MARK, 0.4 * style.points(ax)[1] / (count + 1)), 0.0
+    limits = figures.odds_limits(found)
+    names: dict[float, tuple[str, str]] = {-1: ("", "p (proportional)")}
+    for k, of in enumerate(found):
+        names[top] = of.name, p_value(of.p_value)
+        told = [*of.thresholds, "all thresholds"]
+        names |= {top + i: (name, "") for i, name in enumerate(told, start=1)}
+        _thresholds_block(ax, of, top, limits, size, labelled=not k)
+        top += len(of.ratio) + 1.3
+    ax.axvline(1.0, color=style.SOFT, linewidth=0.8, zorder=0)
+    _ratio_axis(ax, limits)
+    style.name_rows(ax, names, *zip(*names.values(), strict=True))
+    ax.set_xlabel("odds ratio of a higher level", fontsize=style.FONT)
+    style.legend_above(ax, 2)
+    return ax
+
+
+def _thresholds_block(
+    ax: Axes,
+    of: figures.Thresholds,
+    top: float,
+    limits: tuple[float, float],
+    size: float,
+    *,
+    labelled: bool,
+) -> None:
+    """One effect below a row. Labels are for the legend."""
+    last, ends = top + len(of.ratio), np.exp(limits)
+    low, high = np.exp(np.clip(of.interval[-1], *limits))
+    ax.fill_between([low, high], top + 0.5, last + 0.5, color=style.paler(style.INK, 0.92),
+                    linewidth=0, zorder=-1)  # fmt: skip
+    ax.vlines(np.exp(of.ratio[-1]), top + 0.5, last + 0.5, color=style.SOFT, linewidth=0.8,
+              linestyles=(0, (3, 2)), zorder=0)  # fmt: skip
+    each = np.arange(top + 1, last + 0.5)
+    shown = np.where((of.ratio >= limits[0]) & (of.ratio <= limits[1]), of.ratio, np.nan)
+    for part, colour, mark, width, label in (
+        (slice(-1), style.POSITIVE, "o", 1.0, "at one threshold"),
+        (slice(-1, None), style.INK, "D", 3.0, "common to all"),
+    ):
+        _intervals(ax, each[part], np.exp(of.interval[part]), ends, colour, width)
+        ax.plot(np.exp(shown[part]), each[part], mark, color=colour, markersize=size,
+                label=label if labelled else "_")  # fmt: skip
+
+
+def _ratio_axis(ax: Axes, limits: tuple[float, float]) -> None:
+    """An axis of logarithms, by the logarithms of its ends."""
+    ratios = figures.ratio_ticks(*limits)
+    ax.set_xscale("log")
+    ax.minorticks_off()
+    ax.set_xticks(ratios, [f"{ratio:g}" for ratio in ratios])
+    ax.set_xlim(*np.exp(limits).tolist())
 
 
 # Poolings compared, and strengths of arcs
