@@ -273,6 +273,23 @@ def test_a_total_odds_ratio_of_many_rows() -> None:
     assert found["simulation_se"] < 0.01
 
 
+def test_events_compare_levels_by_their_order() -> None:
+    """Not by the alphabet."""
+    known = {"site": "a", "age": 50.0, "sex": "male"}
+    p = net().predict(known, "grade", plugin=True)[GRADES].iloc[0]
+    for event, levels in (
+        ("grade >= 'high'", ["high", "top"]), ("grade < 'high'", ["low", "middle"]),
+        ("'high' < grade", ["top"]), ("'low' < grade <= 'high'", ["middle", "high"]),
+        ("not grade > 'low' or grade == 'top'", ["low", "top"]),
+    ):  # fmt: skip
+        found = net().query(event, known, plugin=True, seed=1)
+        assert float(found) == pytest.approx(p[levels].sum(), abs=max(4 * found.se, 1e-9))
+    with pytest.raises(pb.OptionError, match=r"'hihg', which is not a level of 'grade' \('low', "):
+        net().query("grade > 'hihg'", known)
+    with pytest.raises(pb.OptionError, match="'>' with names of data sets, which take == and !="):
+        net().query("sex > 'female'", known)
+
+
 def test_a_new_data_set_adapts() -> None:
     rows = pupils().query("site == 'a'").drop(columns="site")
     fit = net().adapt(rows, "new").fits["grade"]

@@ -12,6 +12,7 @@ A condition as text is in a small grammar, and nothing in a text is run:
     value      = number | 'text' | "text" | name | `name` | "(" condition ")"
 
 It means what it means in pandas: `1 < x < 2` is `1 < x and x < 2`, and `&` binds like `and`.
+Ordered levels are compared by their order: `grade >= 'middle'`.
 """
 
 from __future__ import annotations
@@ -242,9 +243,18 @@ class _Reader:
             raise self.wrong(
                 sign, f"{sign.text!r} between {left.kind.value} and {right.kind.value}"
             )
-        if sign.text not in ("==", "!="):
+        if sign.text in ("==", "!="):
+            return Part(Kind.TRUTHS, _called(labels.value, other.value) == (sign.text == "=="))
+        if not getattr(labels.value.dtype, "ordered", False):
             raise self.wrong(sign, f"{sign.text!r} with {labels.kind.value}, which take == and !=")
-        return Part(Kind.TRUTHS, _called(labels.value, other.value) == (sign.text == "=="))
+        order = [str(level) for level in labels.value.cat.categories]
+        name = str(other.value)
+        if name not in order:
+            column = f"{clipped(name)!r}, which is not a level of {labels.value.name!r}"
+            raise self.wrong(sign, f"{column} ({', '.join(map(repr, order))})")
+        ends = labels.value.cat.codes.to_numpy(), order.index(name)
+        ends = ends if labels is left else ends[::-1]
+        return Part(Kind.TRUTHS, np.asarray(_COMPARE[sign.text](*ends)))
 
     # Errors
 

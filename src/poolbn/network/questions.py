@@ -83,7 +83,8 @@ def frame(fits: Mapping[str, LocalFit], values: Floats) -> pd.DataFrame:
     for name, own in zip(fits, values.T, strict=True):
         if name in kinds.categories:
             codes = np.where(np.isnan(own), -1, own).astype(np.int64)
-            columns[name] = pd.Categorical.from_codes(codes, pd.Index(kinds.categories[name]))
+            levels, ordered = pd.Index(kinds.categories[name]), is_ordered(fits[name].kind)
+            columns[name] = pd.Categorical.from_codes(codes, levels, ordered=ordered)
         else:
             whole = name in kinds.counts and not np.isnan(own).any()
             columns[name] = own.astype(np.int64) if whole else own
@@ -386,10 +387,11 @@ class Questions(ABC):
 
         Args:
             event: a condition on nodes and the group column: comparisons (`30 < age <= 40`) of
-                columns, numbers and names of data sets in quotes, with + - * /, and, or, not, and
-                brackets; names of columns that are not Python's stand in backticks. Nothing else
-                is understood, and nothing in a text is run. Or a function of a table of draws that
-                returns True or False for each row.
+                columns, numbers and names of data sets or levels in quotes (`grade >= 'middle'` of
+                an ordinal column), with + - * /, and, or, not, and brackets; names of columns that
+                are not Python's stand in backticks. Nothing else is understood, and nothing in a
+                text is run. Or a function of a table of draws that returns True or False for each
+                row.
             evidence: values of nodes by name, and perhaps by the name of the group column the data
                 set.
             plugin: whether to take estimates for certain, as bnlearn does.
