@@ -369,6 +369,18 @@ def test_what_is_explained_adds_up() -> None:
     assert row["icc_unit"] == pytest.approx((random + units) / (whole - fixed))
 
 
+def test_odds_ratios_at_thresholds_know_the_units() -> None:
+    """They are those of logistic regressions with an intercept for each unit."""
+    found = pb.proportional_odds(net(), visits())
+    again = pb.proportional_odds(net(), pb.table(visits(), group=GROUP, kinds=KINDS))
+    pd.testing.assert_frame_equal(found.tests, again.tests, rtol=1e-6)
+    above = visits().assign(state=visits()["state"].isin(["better", "well"]))
+    logit = pb.fit("x -> state; arm -> state", above.drop(columns="cost"), group=GROUP)
+    expected = logit.effects()[["effect", "lower", "upper"]]
+    own = found.ratios.query("threshold == 'same|better'")[["effect", "lower", "upper"]]
+    np.testing.assert_allclose(own, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("score", ["bic", "bic-h", "bic-w"])
 def test_learning_finds_the_graph(score: str) -> None:
     found = pb.learn(visits(), group=GROUP, kinds=KINDS, score=score)
