@@ -54,7 +54,7 @@ ORDER = {
         "marginal", "rowscores", "shrinking", "terms", "rsquared", "drawing", "predicting",
         "localfit", "intervals",
         "equality", "withinbetween", "predictive", "adapting", "logfit", "gaussianfit", "model",
-        "given", "grouplevel", "views", "poolings", "auto", "tabular",
+        "given", "grouplevel", "views", "poolings", "auto", "conditional", "tabular",
         "regression", "ordinal", "within", "kinds", "choosing", "files",
     ],
     "scoring": [

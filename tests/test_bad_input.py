@@ -483,6 +483,8 @@ TABLE = [
         ("not a pooling", "pb.Partial(")),
     Bad("unknown random", lambda f: pb.Partial(random="slope"), OptionError,
         ("random='slope'", "full, intercept")),
+    Bad("unknown form", lambda f: pb.Partial(continuous="conditonal"), OptionError,
+        ("continuous='conditonal'", "did you mean 'conditional'")),
     Bad("unknown method", lambda f: pb.Partial(method="rml"), OptionError,
         ("did you mean 'reml'",)),
     Bad("reml of separate residuals", lambda f: pb.Partial(residuals="separate", method="reml"),

@@ -234,12 +234,14 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
     grades = frame.assign(grade=pd.qcut(frame["y"], 3, labels=["low", "middle", "high"]))
     graded = pb.table(grades, group="F", kinds={"grade": "ordinal"})
     nodes.append(pb.fit_node(graded, "grade", ["x1"]))
+    how = pb.Complete(continuous="conditional")
+    nodes.append(pb.fit_node(graded, "y", ["grade", "x1"], pooling=how))
     assert documented() == {
         "The file of statistics": set(SECTIONS),
         # where cells were missing, and where there are units inside data sets
         "The network": {*content, "missing", "unit"},
         "A node": {"unit_share", *(name for fit in fits for name in fit)},
-        "A node that is not continuous": {
+        "A node with another model": {
             "unit_sd",
             *(name for fit in nodes for name in encode(fit)),
         },

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
-from poolbn.scoring.local import LocalScores, changed_by
+from poolbn.moments.standardised import changed_by
+from poolbn.scoring.local import LocalScores
 from poolbn.search.problem import Problem
 
 TABLES = ("continuous", "mixed", "discrete", "counts")

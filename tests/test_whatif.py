@@ -274,6 +274,21 @@ def test_answers_are_those_of_python_where_levels_have_an_order(
 
 
 @needs_browser
+@pytest.mark.parametrize("plugin", [False, True])
+def test_answers_are_those_of_python_with_a_regression_for_each_configuration(
+    chromium: Chromium, tmp_path: Path, plugin: bool
+) -> None:
+    how = pb.Partial(continuous="conditional")
+    arcs = [*MIXED, ("sex", "pressure"), ("event", "cost")]
+    net = learned(mixed_table(), pooling=how, start=arcs)
+    assert net.fits["pressure"].switches == ("arm", "sex", "grade")
+    assert net.fits["cost"].switches == ("event",)
+    script = Script(chromium, tmp_path, numbers_of(net, plugin=plugin))
+    exact, _ = compared(script, net, 12, seed=8, plugin=plugin, least=0.4)
+    assert exact > 20
+
+
+@needs_browser
 @pytest.mark.slow
 @pytest.mark.parametrize(("pooling", "plugin"), [
     ("partial", False), ("partial", True), ("complete", False), ("none", True),

@@ -213,8 +213,8 @@ def residual_sds(
     fit = net.fits[node].gaussian
     if fit is None:
         raise DataError(
-            f"{node!r} is not continuous and has no residual SD: it has a {net.fits[node].model}; "
-            f"see net.fits[{node!r}]"
+            f"{node!r} does not have one residual SD in each data set: it has a "
+            f"{net.fits[node].model}; see net.fits[{node!r}]"
         )
     adapted = _adapted(net, fit)
     known = fit.status.ok and fit.status is not Status.GIVEN

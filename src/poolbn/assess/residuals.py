@@ -174,7 +174,7 @@ def cell_residuals(net: Network, cells: Cells, node: str) -> Residuals:
         )
     codes, columns, values, left_out = known_rows(net, cells, node)
     fitted = fit.mean(columns, codes)
-    standard = fit.residuals(values, fitted, codes)
+    standard = fit.residuals(values, fitted, fit.strata(columns, codes))
     if fit.categories:
         fitted, values = fitted @ np.arange(1.0, len(fit.categories) + 1), values + 1
     return Residuals(

@@ -15,7 +15,7 @@ from poolbn.errors import check_interval, check_option
 from poolbn.network.network import Network
 from poolbn.nodes.intervals import t_interval
 from poolbn.nodes.localfit import INTERCEPT, LocalFit
-from poolbn.nodes.terms import DIFFERENCE
+from poolbn.nodes.terms import DIFFERENCE, WHERE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,13 +97,14 @@ def _coefficients(fit: LocalFit) -> Iterator[_Coefficient]:
     for parent in fit.parents:
         for term in fit.terms(parent):
             numbers = (term.effect, term.se, term.df, term.own, term.own_se, term.own_df)
-            yield _Coefficient(term.column, term.outcome, _SCALES[term.scale], *numbers)
+            yield _Coefficient(term.name, term.outcome, _SCALES[term.scale], *numbers)
 
 
 def _unit(units: Spreads, node: str, found: _Coefficient) -> float:
     """The standard deviation of a column in those of what its effect adds up on."""
     sd = units.children.get((node, found.outcome), math.nan)
-    return units.columns.get(found.term, math.nan) / sd if sd else math.nan
+    column = found.term.partition(f" {WHERE}")[0]
+    return units.columns.get(column, math.nan) / sd if sd else math.nan
 
 
 def glance(net: Network) -> pd.DataFrame:

@@ -101,5 +101,5 @@ def expectations(
         mean = fit.mean(columns, sets)
         found[node] = np.broadcast_to(mean, (len(sets), len(u), *mean.shape[2:]))
         if node in needed:
-            columns[node] = fit.quantile(u, found[node], sets)
+            columns[node] = fit.quantile(u, found[node], fit.strata(columns, sets))
     return found

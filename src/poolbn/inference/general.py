@@ -410,11 +410,13 @@ def general_network(
     levels = own[dag.nodes[0]].levels
     refused = {
         j: f"{fit.child!r} has no predictive distribution in data set {levels[j]!r}: its "
-        f"{counted(int(linear.rows[j]), 'row')} do not give "
-        f"{counted(len(fit.columns) + 1, 'coefficient')} and a variance"
+        f"{'rows' if fit.gaussian is None else counted(int(fit.gaussian.rows[j]), 'row')} do not "
+        f"give {counted(of.coef.shape[1], 'coefficient')} and a variance"
+        + f" for each configuration of {listed(node.of.switches)}"
+        * bool(node.of.switches)
         for fit, node in zip(own.values(), nodes, strict=True)
-        if (linear := fit.gaussian) is not None and (of := node.of.linear) is not None
-        for j in np.flatnonzero(np.isnan(of.scale2)).tolist()
+        if (of := node.of.regressions) is not None
+        for j in np.flatnonzero(np.isnan(of.scale2).reshape(len(levels), -1).any(axis=1)).tolist()
     }
     position = {name: i for i, name in enumerate(dag.nodes)}
     return General(

@@ -108,12 +108,14 @@ class _Cells:
         others = []
         for c in self.children:
             child = nodes[c]
-            if child.of.linear is None:
+            if child.of.regressions is None:
                 others.append(c)
                 continue
             # x_c = m + b (v - current) + e: what that says of v.
-            b = child.of.linear.coef[self.sets, 1 + child.terms.index((self.v, -1))]
-            m, scale, _ = child.of.at(self._above(child), self.sets)
+            above = self._above(child)
+            at = child.of.strata(above, self.sets)
+            b = child.of.regressions.coef[at, 1 + child.terms.index((self.v, -1))]
+            m, scale, _ = child.of.at(above, self.sets)
             weight = b / np.maximum(scale**2, floor[c])
             precision = precision + b * weight
             total += weight * (self.values[c] - m + b * current)

@@ -32,8 +32,16 @@ class Local:
 
     @property
     def is_gaussian(self) -> bool:
-        """Whether it is normal or t around what is linear in its parents."""
-        return self.of.linear is not None
+        """Whether it is normal or t around what is linear in its parents.
+
+        Or in those that are numbers, where each configuration of the others has a regression.
+        """
+        return self.of.regressions is not None
+
+    @cached_property
+    def switches(self) -> tuple[int, ...]:
+        """Positions of the discrete parents of which each configuration has a regression."""
+        return tuple(self.parents[self.names.index(name)] for name in self.of.switches)
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -41,6 +49,7 @@ class Local:
         return tuple(
             (parent, code)
             for parent, levels in zip(self.parents, self.given, strict=True)
+            if parent not in self.switches
             for code in (range(1, len(levels)) if levels else (-1,))
         )
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -152,33 +153,52 @@ MOST_SPACED = 2**40  # largest value of a count for which logs of probabilities 
 _VAGUE = 1e30  # variance of a column that is given, so that its density is a constant
 
 
+class LinearPart(NamedTuple):
+    """Some continuous nodes as a linear network."""
+
+    algebra: Algebra
+    columns: list[Term]  # its nodes
+    switches: tuple[int, ...]  # the nodes whose levels, beside a data set, are one of its data sets
+    data_sets: int  # of the network
+
+
 @dataclass(frozen=True, eq=False)
 class Mixed(Engine):
     """A network with columns of all kinds."""
 
     # Networks of continuous nodes, see `linear_part`, as far as they were needed.
-    linear: dict[tuple[int, ...], tuple[Algebra, list[Term]]] = field(default_factory=dict)
+    linear: dict[tuple[int, ...], LinearPart] = field(default_factory=dict)
 
-    def linear_part(self, chosen: tuple[int, ...]) -> tuple[Algebra, list[Term]]:
-        """Some continuous nodes as a linear network, and the columns that are its nodes.
+    def linear_part(self, chosen: tuple[int, ...]) -> LinearPart:
+        """Some continuous nodes as a linear network.
 
-        Those of their parents that are not among them, and indicators, are inputs.
+        Those of their parents that are not among them, and indicators, are inputs. Where nodes have
+        regressions for configurations of discrete parents, these are data sets of the network.
         """
         if chosen not in self.linear:
             self.linear[chosen] = self._linear_part(chosen)
         return self.linear[chosen]
 
-    def _linear_part(self, chosen: tuple[int, ...]) -> tuple[Algebra, list[Term]]:
-        F = len(self.levels)
+    def _linear_part(self, chosen: tuple[int, ...]) -> LinearPart:
         own: list[Term] = [(i, -1) for i in chosen]
         needed = {term for i in chosen for term in self.nodes[i].terms}
         columns = sorted(needed.difference(own)) + own
         position = {term: k for k, term in enumerate(columns)}
         first = len(columns) - len(own)
+        switches = tuple(dict.fromkeys(s for i in chosen for s in self.nodes[i].switches))
+        sizes = [self.nodes[s].levels for s in switches]
+        codes = np.indices(sizes).reshape(len(sizes), math.prod(sizes))
+        sets = np.repeat(np.arange(len(self.levels)), codes.shape[1])
+        F, levels = len(sets), dict(zip(switches, np.tile(codes, len(self.levels)), strict=True))
         known = np.full(F, math.inf)
         none = np.zeros((F, 1, 1))
         given = Predictive(np.zeros((F, 1)), none, none, np.full(F, _VAGUE), known, known, math.inf)
-        each = [of for i in chosen if (of := self.nodes[i].of.linear) is not None]
+        each = []
+        for node in (self.nodes[i] for i in chosen):
+            assert node.of.regressions is not None
+            pairs = zip(node.of.switches, node.switches, strict=True)
+            at = node.of.strata({name: levels[s].astype(float) for name, s in pairs}, sets)
+            each.append(node.of.regressions.taken(at) if switches else node.of.regressions)
         nodes = [given] * first + each
         parents: list[tuple[int, ...]] = [()] * first
         parents += [tuple(position[term] for term in self.nodes[i].terms) for i in chosen]
@@ -189,7 +209,7 @@ class Mixed(Engine):
         order = sorted(range(len(columns)), key=lambda k: (k >= first, rank[columns[k][0]]))
         network = LinearNetwork(
             names=tuple(map(str, columns)),
-            levels=self.levels,
+            levels=tuple(range(F)),
             order=tuple(order),
             parents=tuple(parents),
             intercept=np.stack([of.coef[:, 0] for of in nodes], axis=1),
@@ -197,7 +217,7 @@ class Mixed(Engine):
             sigma2=np.stack([of.scale2 for of in nodes], axis=1),
         )
         uncertain = uncertain_nodes(network, nodes, np.ones(F, dtype=bool))
-        return Algebra(network, uncertain, range(first)), columns
+        return LinearPart(Algebra(network, uncertain, range(first)), columns, switches, F)
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,11 +389,14 @@ class _Worker:
         self, chosen: tuple[int, ...], hidden: Sequence[int], wanted: Sequence[int]
     ) -> tuple[Floats, dict[int, Normal]]:
         """Log densities of continuous nodes without the hidden ones, and what these are."""
-        model, columns = self.mixed.linear_part(chosen)
+        model, columns, switches, data_sets = self.mixed.linear_part(chosen)
         seen = np.array([i not in hidden for i, _ in columns])
         arrays = [self.values[i] for i, _ in np.array(columns)[seen].tolist()]
-        shape = np.broadcast_shapes(self.sets.shape, *(of.shape for of in arrays))
-        sets = _codes(np.broadcast_to(self.sets, shape))
+        strata = self.sets
+        for i in switches:
+            strata = strata * self.mixed.nodes[i].levels + self.values[i].astype(np.int64)
+        shape = np.broadcast_shapes(strata.shape, *(of.shape for of in arrays))
+        sets = _codes(np.broadcast_to(strata, shape))
         x = np.full((len(sets), len(columns)), np.nan)
         for k, (i, level) in enumerate(columns):
             if seen[k]:
@@ -383,7 +406,7 @@ class _Worker:
         loglik = np.empty(len(x))
         mean, sd, df = (np.empty((len(x), len(at))) for _ in range(3))
         observed = np.broadcast_to(seen, (len(sets), len(columns)))
-        for chunk in chunks(observed, sets, len(self.mixed.levels)):
+        for chunk in chunks(observed, sets, data_sets):
             given, rows = model.given(x, chunk, at), chunk.rows
             loglik[rows], mean[rows], df[rows] = (
                 of[:, 0] for of in (given.loglik, given.mean, given.df)

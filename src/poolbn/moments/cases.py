@@ -310,6 +310,10 @@ class WithoutRows(AnyData, Protocol):
         """Whether a discrete node or a count may have a continuous parent."""
         return False
 
+    def by_configuration(self, discrete: Sequence[str], columns: Sequence[str]) -> Any:
+        """What only rows tell: squares of numbers in each configuration of discrete columns."""
+        raise needs_rows(f"a regression for each level of {discrete[0]!r}")
+
     @property
     def mostly_unique(self) -> frozenset[str]:
         """Columns in which more than half of the rows have a value of their own: not known."""

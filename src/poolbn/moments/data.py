@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol, TypeGuard
 
 import numpy as np
@@ -27,6 +27,11 @@ class Data(AnyData, Protocol):
 
     def stats(self, columns: Iterable[str] | None = None) -> GroupStats:
         """Sufficient statistics, with indicators for discrete columns."""
+
+    def by_configuration(
+        self, discrete: Sequence[str], columns: Sequence[str]
+    ) -> list[GroupStats | None]:
+        """Those of columns of numbers in each configuration of discrete ones, see `Table`."""
 
     def drawn(self, k: int) -> Data:
         """The k-th data that there may be without missing cells, all that is uncertain drawn."""

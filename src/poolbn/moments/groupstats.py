@@ -148,6 +148,8 @@ class Filled:
     # seed
     draw: Callable[[GroupStats, Sequence[int]], GroupStats]
     by_network: bool = False  # whether a network drew the cells
+    # then what rows of a configuration of drawn levels count, (F,); None for as many as there are
+    counted: Floats | None = None
 
     def rows(self, n: Integers) -> Floats:
         """What n rows of each data set count for, (F,): as many as would have the observed cells.
@@ -155,7 +157,7 @@ class Filled:
         But scores of what a network drew know what is missing.
         """
         if self.by_network:
-            return n.astype(np.float64)
+            return n.astype(np.float64) if self.counted is None else self.counted
         return np.asarray(self.observed.sum(axis=1) / self.observed.shape[1])
 
 

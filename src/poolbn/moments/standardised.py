@@ -7,6 +7,7 @@ does not depend, not by a bit, on the order of a table's columns.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
@@ -45,6 +46,15 @@ def expanded(data: Data, families: Iterable[Family]) -> list[Family]:
     ]
 
 
+def changed_by(family: Family, p: int) -> Family:
+    """The family with one parent more, or less if it is there."""
+    child, parents = family
+    at = bisect_left(parents, p)
+    if at < len(parents) and parents[at] == p:
+        return child, parents[:at] + parents[at + 1 :]
+    return child, (*parents[:at], p, *parents[at:])
+
+
 Key = Callable[[int], int]  # what the parents of a family are sorted by
 
 
@@ -81,6 +91,8 @@ class StandardisedStats:
     above_rows: Flags | None = None
     # then the scatter of rows around the means of their units, (F, N, N)
     inside_units: Floats | None = None
+    # of a part of the rows, where a column varies in all rows of a data set, (F, N); None for all
+    varying: Flags | None = None
 
     @cached_property
     def deviations(self) -> StandardisedStats:
@@ -99,6 +111,7 @@ class StandardisedStats:
         none = np.zeros_like(self.mean[:1])
         one: dict[str, Any] = {"levels": ("",), "n": np.array([self.rows]), "units": None}
         one |= {"mean": none, "scatter": self.total[None], "unmeasured": none.astype(bool)}
+        one["varying"] = None
         return replace(self, **one)
 
     @cached_property
@@ -210,10 +223,15 @@ class StandardisedStats:
         return np.array(np.einsum("jaa->ja", self.scatter))
 
     @cached_property
-    def constant(self) -> Flags:
+    def _still(self) -> Flags:
         """Where a column does not vary inside a data set of two rows or more, (F, N)."""
         n = self.n[:, None]
         return np.asarray((self.squares <= CONSTANT_TOLERANCE * n) & (n > 1))
+
+    @cached_property
+    def constant(self) -> Flags:
+        """The same, (F, N), but where these are a part of the rows and others vary."""
+        return self._still if self.varying is None else self._still & ~self.varying
 
     @cached_property
     def some_constant(self) -> bool:
@@ -228,9 +246,9 @@ class StandardisedStats:
     @cached_property
     def group_level(self) -> Flags:
         """Columns that vary between data sets but in none of them, (N,)."""
-        within = self.constant | (self.n <= 1)[:, None]
+        within = self._still | (self.n <= 1)[:, None]
         varies = np.diagonal(self.total) > CONSTANT_TOLERANCE * self.rows
-        return np.asarray(within.all(axis=0) & self.constant.any(axis=0) & varies)
+        return np.asarray(within.all(axis=0) & self._still.any(axis=0) & varies)
 
     @cached_property
     def mostly_constant(self) -> Flags:
@@ -265,6 +283,8 @@ class StandardisedStats:
             arrays: dict[str, Any] = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
             if self.units is not None:
                 arrays["units"] = self.units.taken(at)
+            if self.varying is not None:
+                arrays["varying"] = self.varying[at]
             levels = tuple(self.levels[j] for j in at)
             self._others[key] = _centred(replace(self, levels=levels, **arrays))
         return self._others[key]
@@ -329,10 +349,10 @@ def imputed(stats: GroupStats) -> list[StandardisedStats]:
 def _standardise(stats: GroupStats) -> StandardisedStats:
     n, scatter = stats.n.astype(np.float64), stats.scatter
     N = len(stats.names)
-    unmeasured = np.zeros(stats.mean.shape, dtype=bool)
+    unmeasured = np.tile(stats.n[:, None] == 0, (1, N))
     if stats.filled is not None:
         n = stats.filled.rows(stats.n)
-        scatter = scatter * (n / stats.n)[:, None, None]
+        scatter = scatter * (n / np.maximum(stats.n, 1))[:, None, None]
         unmeasured = stats.filled.observed == 0
     check_magnitude(stats.names, np.abs(stats.mean).max(axis=0))
     least = np.array([(facts.resolution or 0.0) ** 2 / 12 for facts in stats.facts])

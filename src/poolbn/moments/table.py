@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeGuard
 
 import numpy as np
 
@@ -151,6 +151,39 @@ class Table(AnyData):
         made = of_sums(names, self.levels, sums, self.group, tuple(sums.facts))
         return made if tally is None else replace(made, units=tally.made(made.mean))
 
+    def by_configuration(
+        self, discrete: Sequence[str], columns: Sequence[str]
+    ) -> list[GroupStats | None]:
+        """Sufficient statistics of columns of numbers in the rows of each configuration.
+
+        Configurations of discrete columns are in the order of their codes, the last column's
+        changing fastest; None where no row has one. Those that are there have all data sets, of
+        which some may have no rows.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "tobacco", "age", "bmi"]].dropna()
+            >>> found = pb.table(trial, group="clinic").by_configuration(["tobacco"], ["bmi"])
+            >>> [(stats.names, stats.n) for stats in found]
+            [(('bmi',), array([ 95, 214, 171, 156])), (('bmi',), array([ 8, 15, 31, 35]))]
+        """
+        cells = self._in_cells(discrete, columns)
+        sums = Sums.zeros(cells.size, len(columns))
+        sums.add_rows(cells.of_row, list(cells.columns))
+        facts, F = self.stats(columns).facts, len(self.levels)
+        every = of_sums(tuple(columns), tuple(range(cells.size)), sums, self.group, facts)
+        return [_with_all(every.data_sets(at, self.levels)) for at in cells.at(F)]
+
+    def _in_cells(self, discrete: Sequence[str], columns: Sequence[str]) -> _Cells:
+        """Columns of the rows, and the configuration and data set that each is of."""
+        rows = self.cases([*discrete, *columns])
+        of_row, size = np.zeros(len(rows.data_set), dtype=np.int64), 1
+        for name, codes in zip(discrete, rows.columns, strict=False):
+            levels = len(self.categories[self.names.index(name)])
+            of_row, size = of_row * levels + codes.astype(np.int64), size * levels
+        F = len(self.levels)
+        return _Cells(of_row * F + rows.data_set, size * F, rows.columns[len(discrete) :])
+
     def _chosen(self, names: tuple[str, ...], at: list[int]) -> Table:
         return replace(
             self,
@@ -266,6 +299,31 @@ class Table(AnyData):
             [] if self.units is None else [f"units: {len(np.unique(self.units)):,} ({self.unit})"]
         )
         return "\n".join([*in_words("Table", self), *units])
+
+
+class _Cells(NamedTuple):
+    """Rows by configuration and data set."""
+
+    of_row: Integers  # the cell of each row, its configuration times F and its data set, (n,)
+    size: int  # how many cells there may be
+    columns: Sequence[Floats]
+
+    def at(self, F: int) -> list[range]:
+        """The cells of each configuration."""
+        return [range(first, first + F) for first in range(0, self.size, F)]
+
+
+def _with_all(stats: GroupStats) -> GroupStats | None:
+    """Statistics of which some data sets have no rows; None if all have none.
+
+    Their means are those of the others, which lose no digits where they are centred.
+    """
+    if not stats.n.any():
+        return None
+    mean = np.where(
+        stats.n[:, None] > 0, stats.mean, np.average(stats.mean, axis=0, weights=stats.n)
+    )
+    return replace(stats, mean=mean)
 
 
 def as_table(data: Data) -> Table:
@@ -468,6 +526,9 @@ def _recoded(name: str, own: Sequence[str], codes: Integers, known: Sequence[str
     return coded
 
 
+_ROUNDED = 1e-9  # of a number of rows
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class FilledTable(Table):
     """A table with missing cells, and M draws of them."""
@@ -579,6 +640,49 @@ class FilledTable(Table):
             filled=Filled(patterns, observed, partial(self._drawn_stats, chosen), by_network=True),
             units=self._expected_units(X, mean),
         )  # fmt: skip
+
+    def by_configuration(
+        self, discrete: Sequence[str], columns: Sequence[str]
+    ) -> list[GroupStats | None]:
+        """Expected ones: a row counts in each configuration as often as draws have it there."""
+        cells, F = self._in_cells(discrete, columns), len(self.levels)
+        X, names, size = np.array(cells.columns), tuple(columns), cells.size
+        there = ~np.isnan(self.values[positions(self.names, names)][:, self._which[0]])
+        rows = np.bincount(cells.of_row, self._weight, size).astype(np.float64)
+        mean, scatter = np.zeros((size, len(X))), np.zeros((size, len(X), len(X)))
+        observed = np.zeros((size, len(X)), dtype=np.int64)
+        n = np.ceil(rows - _ROUNDED).astype(np.int64)
+        for cell in np.flatnonzero(n).tolist():
+            own = cells.of_row == cell
+            w, x = self._weight[own], X[:, own]
+            mean[cell] = x @ w / rows[cell]
+            x = x - mean[cell][:, None]
+            scatter[cell] = (x * w) @ x.T * (n[cell] / rows[cell])
+            observed[cell] = np.ceil(there[:, own] @ w - _ROUNDED)
+        facts = self.stats(names).facts
+        none = np.zeros(F, dtype=np.int64)
+        found = []
+        for c, at in enumerate(cells.at(F)):
+            here = slice(at.start, at.stop)
+            filled = Filled(
+                None, observed[here], partial(self._drawn_part, tuple(discrete), c),
+                by_network=True, counted=rows[here],
+            )  # fmt: skip
+            made = GroupStats(
+                names, self.levels, n[here], mean[here], scatter[here], none, self.group, facts,
+                filled=filled,
+            )  # fmt: skip
+            found.append(_with_all(made))
+        return found
+
+    def _drawn_part(
+        self, discrete: tuple[str, ...], c: int, stats: GroupStats, seed: Sequence[int]
+    ) -> GroupStats:
+        """Statistics of a configuration in one of the tables that there may be."""
+        whole = replace(stats, filled=None)
+        if self.plausible is None:
+            return whole
+        return self.plausible(seed[0]).by_configuration(discrete, stats.names)[c] or whole
 
     def _expected_units(self, X: Floats, mean: Floats) -> UnitSums | None:
         """Of units: cells of one draw belong together in all rows of a unit."""

@@ -21,7 +21,7 @@ from poolbn.moments.data import Data
 from poolbn.multiplicity import adjusted_p
 from poolbn.nodes.intervals import t_interval
 from poolbn.nodes.localfit import LocalFit, level_columns
-from poolbn.nodes.terms import RESIDUAL, Equality, opposite
+from poolbn.nodes.terms import RESIDUAL, WHERE, Equality, opposite
 from poolbn.nodes.withinbetween import NUMBERS
 from poolbn.wording import Noun, sure, visible
 
@@ -199,4 +199,5 @@ def _between(sd: float) -> str:
 
 
 def _with(name: str, level: str) -> str:
-    return f"{name} = {level}" if level else name
+    between = " " if level.startswith(WHERE) else " = "
+    return f"{name}{between}{level}" if level else name

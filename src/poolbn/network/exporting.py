@@ -186,13 +186,13 @@ def to_bnlearn(dag: Dag, fits: Mapping[str, LocalFit], group: str, prior: Floats
         others = [parent for parent in parents if parent not in own]
         slowest_last = _texts([*reversed(own), data_set])
         lines.append(f"dist[[{r_text(name)}]] <- {fit.kind}({r_text(name)}, {slowest_last},")
-        if (linear := fit.gaussian) is not None:
+        if fit.gaussian is not None or fit.switches:
             terms = [INTERCEPT, *others]
-            coef = regression_table(linear, own, others, fits)
+            coef, variances = regression_table(fit, own, others, fits)
             lines += [
                 f"  terms = {_texts(terms)},",
                 f"  coef = {_numbers(coef, width=len(terms))},",
-                f"  sd = {_numbers(np.sqrt(linear.sigma2))})",
+                f"  sd = {_numbers(np.sqrt(variances))})",
             ]
         else:
             table = probability_table(fit, own, fits)
@@ -207,7 +207,7 @@ _R_FUNCTIONS = (
     "  own <- states[c(name, of)]",
     "  aperm(array(p, lengths(own), own), match(c(name, parents(net, name)), names(own)))",
     "}",
-    "# Regressions in each configuration of `of`; standard deviations in each data set.",
+    "# Regressions in each configuration of `of`; standard deviations in each data set, or in all.",
     "continuous <- function(name, of, terms, coef, sd) {",
     "  order <- match(intersect(parents(net, name), of), of)",
     f"  rows <- c({json.dumps(INTERCEPT)}, setdiff(parents(net, name), of))",

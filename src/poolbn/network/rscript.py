@@ -126,7 +126,8 @@ def _without(fit: LocalFit, formula: str, group: str) -> str:
     if of_units or isinstance(fit.pooling, GroupLevel):
         return f"one value in each {fit.unit if of_units else group}; fit it to one row of each"
     if not fit.blocks() and fit.gaussian is None:
-        return "a table of probabilities, which lme4 does not have"
+        tables = "a table of probabilities, which lme4 does not have"
+        return _by_configuration(fit, group) if fit.switches else tables
     ordered = is_ordered(fit.kind)
     if len(fit.categories) > 2 and not ordered:
         return "more than two levels; mclogit::mblogit is near it"
@@ -136,6 +137,22 @@ def _without(fit: LocalFit, formula: str, group: str) -> str:
         each = f"by(d, d[[{r_text(group)}]], function(rows) {model}({formula}, data = rows))"
         return f"a model of its own in each {group}, such as {each}"
     return ""
+
+
+def _by_configuration(fit: LocalFit, group: str) -> str:
+    """How R fits a regression for each configuration."""
+    others = [parent for parent in fit.parents if parent not in fit.switches]
+    how, by = fit.pooling, [*fit.switches, *[group] * isinstance(fit.pooling, NoPooling)]
+    formula, call = (
+        f"{name(fit.child)} ~ {' + '.join(map(name, others)) or '1'}",
+        "lm({}, data = d)",
+    )
+    if isinstance(how, Partial):
+        slopes = others if how.random == "full" else [p for p in others if p in how.random]
+        formula += f" + ({' + '.join(['1', *map(name, slopes)])} | {name(group)})"
+        call = f"lmer({{}}, data = d, REML = {str(how.method == 'reml').upper()})"
+    each = f"by(d, d[c({', '.join(map(r_text, by))})], function(d) {call.format(formula)})"
+    return f"a model of its own in each configuration of {listed(by)}, such as {each}"
 
 
 def _random(fits: Mapping[str, LocalFit], node: str, parents: Sequence[str], group: str) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from poolbn.arrays import Floats
 from poolbn.errors import GraphError
 from poolbn.graph.dag import Dag
-from poolbn.nodes.localfit import LinearFit, LocalFit, level_columns
+from poolbn.nodes.localfit import LocalFit, level_columns
 from poolbn.tables.kinds import has_levels
 from poolbn.wording import listed
 
@@ -53,20 +53,25 @@ def network_tables(
 
 
 def regression_table(
-    fit: LinearFit, parents: Sequence[str], others: Sequence[str], fits: Mapping[str, LocalFit]
-) -> Floats:
+    fit: LocalFit, parents: Sequence[str], others: Sequence[str], fits: Mapping[str, LocalFit]
+) -> tuple[Floats, Floats]:
     """The regressions of a continuous node, one for each configuration of its discrete parents.
 
     The data set first, then a dimension for each discrete parent, in this order, and last the
-    intercept and the coefficients of the others.
+    intercept and the coefficients of the others. Residual variances go with the first of these
+    dimensions: with data sets, or with all where configurations have their own.
     """
     columns, sizes = _grid(parents, fits)
     F, C = len(fit.levels), math.prod(sizes)
     zero = {name: np.zeros(C) for name in others}
-    table = np.empty((F, C, 1 + len(others)))
-    table[..., 0] = fit.mean(columns | zero, np.arange(F)[:, None])
-    table[..., 1:] = fit.coef[:, None, [fit.position(name) for name in others]]
-    return table.reshape(F, *sizes, 1 + len(others))
+    table, sets = np.empty((F, C, 1 + len(others))), np.arange(F)[:, None]
+    table[..., 0] = fit.mean(columns | zero, sets)
+    node = fit.predictive(np.ones(F, dtype=bool))
+    assert node.regressions is not None
+    names = [name for name in fit.columns if name in others] if fit.switches else fit.columns
+    strata = np.broadcast_to(node.strata(columns, sets), (F, C if fit.switches else 1))
+    table[..., 1:] = node.regressions.coef[strata][..., [1 + names.index(name) for name in others]]
+    return table.reshape(F, *sizes, 1 + len(others)), node.regressions.scale2[strata]
 
 
 def _grid(

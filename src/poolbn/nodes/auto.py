@@ -14,7 +14,7 @@ from poolbn.errors import MessagePart, Option, OptionError
 from poolbn.moments.standardised import Family, StandardisedStats
 from poolbn.nodes import views
 from poolbn.nodes.gaussianfit import GaussianFit
-from poolbn.nodes.model import Choice, Likelihoods, NodeModel, Penalty, Worth
+from poolbn.nodes.model import Choice, Continuous, Likelihoods, NodeModel, Penalty, Worth
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
 
 # Rows that each data set must have for each coefficient before no pooling is considered. With fewer
@@ -136,9 +136,18 @@ class OneOf:
         return self.how.partial
 
     @property
+    def continuous(self) -> Continuous:
+        """That of the candidate."""
+        return self.how.continuous
+
+    @property
     def kernels(self) -> tuple[str, ...]:
         """Those of the candidate."""
         return self.how.kernels
+
+    def view(self, data: StandardisedStats, child: int) -> StandardisedStats | None:
+        """The data sets that count for a child under all candidates."""
+        return views.data_sets_for(data, child, leave_out=True)
 
     def admits(self, data: StandardisedStats) -> Iterable[MessagePart] | None:
         """What the candidate admits."""
@@ -219,6 +228,13 @@ class OneOf:
 
     def __repr__(self) -> str:
         return repr(self.how)
+
+
+def alternatives(model: NodeModel) -> list[NodeModel]:
+    """The poolings that a final fit may have, each alone."""
+    if isinstance(model, OneOf):
+        return [OneOf(0, (how,)) for how in model.among[model.place :]]
+    return [model]
 
 
 def candidates(pooling: Choice, levels: Sequence[Hashable]) -> Sequence[Candidate]:

@@ -17,6 +17,7 @@ from poolbn.moments.indicators import labels_of
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes import kinds
 from poolbn.nodes.auto import Auto
+from poolbn.nodes.conditional import ByConfiguration
 from poolbn.nodes.gaussianfit import GaussianFit, of_nodes
 from poolbn.nodes.lmm import Random
 from poolbn.nodes.localfit import LocalFit, grouped
@@ -141,10 +142,27 @@ def _fit(stats: Data, child: str, parents: Sequence[str], model: Choice) -> Loca
     if is_normal(stats.kind(child)):
         levels = [stats.categories[stats.names.index(name)] for name in parents]
         found = sums_with(stats, [*parents, child])
-        fit = _fit_gaussian(found, child, labels_of(parents, levels), model)
-        return of_nodes(fit, parents, levels)
+        fit = of_nodes(
+            _fit_gaussian(found, child, labels_of(parents, levels), model), parents, levels
+        )
+        return _by_configuration(stats, fit, model)
     each = same_for_all(math.log(stats.n_rows) / 2).each
     return kinds.fit(stats, child, parents, kinds.poolings(model, stats), each)
+
+
+def _by_configuration(stats: Data, fit: GaussianFit, model: Choice) -> LocalFit:
+    """A fit, or a regression for each configuration of its discrete parents."""
+    names = (*fit.parents, fit.child)
+    if not any(fit.given):
+        return fit
+    some = stats.select(names)
+    penalty = same_for_all(math.log(some.n_rows) / 2)
+    forms = ByConfiguration.of(some, model.first(some.levels), penalty)
+    if forms is None:
+        return fit
+    return forms.fit((len(fit.parents), tuple(range(len(fit.parents)))), fit).with_imputation_error(
+        some
+    )
 
 
 def _fit_gaussian(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from poolbn.errors import FileError
 from poolbn.moments.indicators import labels_of
+from poolbn.nodes.conditional import ConditionalFit
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Counts, Given, GroupLevel, LocalFit, Status
 from poolbn.nodes.logfit import LogEffects, LogFit
@@ -127,6 +129,7 @@ def _models() -> dict[str, type[LocalFit]]:
     """What models are called in a file; those of registered kinds as the kind."""
     own = {name: fit for name in known_kinds() if (fit := kind_named(name).fit) is not None}
     models: dict[str, type[LocalFit]] = {"ordinal": OrdinalFit, "table": TabularFit}
+    models["conditional"] = ConditionalFit
     return models | {"regression": RegressionFit} | own
 
 
@@ -163,7 +166,7 @@ def encode(fit: LocalFit) -> dict[str, Any]:
         told |= {"effects": fit.saved_effects, "columns": fit.columns}
     units = fit.counts.units or fit.counts.own_units
     told["counts"] = list(fit.counts if units else fit.counts[:_WITHOUT_UNITS])
-    told["pooling"] = written(fit.pooling, discrete=not isinstance(fit, GaussianFit))
+    told["pooling"] = written(fit.pooling, discrete=_says_discrete(type(fit)))
     kept = _keys(type(fit))
     kept -= {name for name in _OF_UNITS if told.get(name) is None}
     return {name: _encoded(value) for name, value in told.items() if name in kept}
@@ -176,14 +179,25 @@ def _encoded(value: Any) -> Any:
         return _numbers(value)
     if isinstance(value, LocalFit):
         return encode(value)
+    if isinstance(value, tuple):
+        return list(map(_encoded, value))
     if isinstance(value, Status):
         return value.value
     return number(value) if isinstance(value, float) else value
 
 
+def _says_discrete(kind: type[LocalFit]) -> bool:
+    """Whether a fit's pooling says how discrete nodes are modelled."""
+    return kind not in (GaussianFit, ConditionalFit)
+
+
 def written(pooling: object, *, discrete: bool = False) -> dict[str, Any]:
-    """A pooling as a file has it; how discrete nodes are modelled is left out of others'."""
+    """A pooling as a file has it; how discrete nodes are modelled is left out of others'.
+
+    And how continuous ones are: their fits say it.
+    """
     own = dict(vars(pooling))
+    own.pop("continuous", None)
     if not discrete:
         own.pop("discrete", None)
     return {"kind": type(pooling).__name__} | own
@@ -227,7 +241,9 @@ def decode(
     if not set(values["left_out"]) <= set(levels):
         raise ValueError("a data set that is left out is not among the data sets")
     _check_categories(of, values)
-    values["pooling"] = _decoded_pooling(of("pooling"), values["pooling"], discrete=not linear)
+    values["pooling"] = _decoded_pooling(
+        of("pooling"), values["pooling"], discrete=_says_discrete(kind)
+    )
     values["status"], values["levels"] = Status(values["status"]), levels
     if len(values["counts"]) not in (_WITHOUT_UNITS, len(Counts._fields)):
         raise ValueError(f"{of('counts')} is not a list of 3 or 5 numbers")
@@ -238,9 +254,8 @@ def decode(
         raise ValueError(f"there is no row in n_rows of {node!r}")
     values["loglik"] = as_float(of("loglik"), values["loglik"])
     if not (linear or issubclass(kind, LogFit)):
-        inner = {name: value for name, value in values.items() if isinstance(value, dict)}
-        fits = {name: decode(node, value, levels, given) for name, value in inner.items()}
-        return kind(**{name: _value(of(name), value) for name, value in values.items()} | fits)
+        of_parts = _conditional if kind is ConditionalFit else partial(_of_own_kind, kind)
+        return of_parts(of, node, values)
     _check_arrays(of, values, _shapes(kind, values))
     return _linear(of, values) if linear else _logarithmic(of, kind, values)
 
@@ -327,7 +342,7 @@ def _decoded_pooling(name: str, encoded: Any, *, discrete: bool) -> Any:
     if not isinstance(encoded, dict) or encoded.get("kind") not in list(_POOLINGS):
         raise ValueError(f"{name} is of no kind that poolbn has")
     kind = _POOLINGS[encoded["kind"]]
-    own = {field.name for field in fields(kind)} - (set() if discrete else {"discrete"})
+    own = {of.name for of in fields(kind)} - {"continuous", *([] if discrete else ["discrete"])}
     check_keys(name, encoded, {"kind", *own})
     given = {key: value for key, value in encoded.items() if key != "kind"}
     if kind is Given and given["source"] not in _SOURCES:
@@ -342,7 +357,38 @@ def categories_in(node: str, encoded: Any) -> tuple[str, ...]:
     return tuple(as_text(name, text) for text in as_list(name, found))
 
 
+def _of_own_kind(
+    kind: type[LocalFit], of: Callable[[str], str], node: str, values: dict[str, Any]
+) -> LocalFit:
+    """A fit of a registered kind."""
+    levels, given = values["levels"], dict(zip(values["parents"], values["given"], strict=True))
+    inner = {name: value for name, value in values.items() if isinstance(value, dict)}
+    fits = {name: decode(node, value, levels, given) for name, value in inner.items()}
+    return kind(**{name: _value(of(name), value) for name, value in values.items()} | fits)
+
+
 # Linear regressions
+
+
+def _conditional(of: Callable[[str], str], node: str, values: dict[str, Any]) -> ConditionalFit:
+    """A regression for each configuration."""
+    pairs = list(zip(values["parents"], values["given"], strict=True))
+    others: dict[str, tuple[str, ...]] = {name: own for name, own in pairs if not own}
+    size = math.prod(len(own) for _, own in pairs if own)
+    parts, unseen = as_list(of("parts"), values["parts"]), as_list(of("unseen"), values["unseen"])
+    if len(others) == len(pairs) or not len(parts) == len(unseen) == size:
+        raise ValueError(f"{of('parts')} does not have a regression for each configuration")
+    if any(type(none) is not bool for none in unseen):
+        raise ValueError(f"there is no true or false in {of('unseen')}")
+    if not isinstance(values["pooling"], Complete | NoPooling | Partial):
+        raise ValueError(f"{of('pooling')} is none that has regressions for configurations")
+    found = [decode(node, part, values["levels"], others) for part in parts]
+    regressions = tuple(fit for fit in found if isinstance(fit, GaussianFit))
+    if len(regressions) < size:
+        raise ValueError(f"{of('parts')} has something else than linear regressions")
+    values["pooling"] = replace(values["pooling"], continuous="conditional")
+    values["at"] = _array(of("at"), values["at"], (len(others),))
+    return ConditionalFit(**values | {"parts": regressions, "unseen": tuple(unseen)})
 
 
 def _linear(of: Callable[[str], str], values: dict[str, Any]) -> GaussianFit:

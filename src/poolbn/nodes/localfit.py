@@ -344,6 +344,11 @@ class LocalFit(ABC):
         return None
 
     @property
+    def switches(self) -> tuple[str, ...]:
+        """Discrete parents of which each configuration has a regression of its own."""
+        return ()
+
+    @property
     def has_population(self) -> bool:
         """Whether it says what new data sets are like."""
         own = 0 < self.counts.own == self.n_params - self.counts.own_units
@@ -368,7 +373,14 @@ class LocalFit(ABC):
 
     @abstractmethod
     def quantile(self, u: Floats, mean: Floats, sets: Integers) -> Floats:
-        """The values at probabilities u where this is the mean; see `mean`."""
+        """The values at probabilities u where this is the mean; see `mean`, and `strata`."""
+
+    def strata(self, values: Values, sets: Integers) -> Integers:
+        """Where rows are alike but for their means: in data sets, as these are numbered.
+
+        Or in parts of these, in which the node has a distribution of its own.
+        """
+        return sets
 
     @abstractmethod
     def predictive(self, certain: NDArray[np.bool_]) -> Predictions:
@@ -447,7 +459,7 @@ class LocalFit(ABC):
         Args:
             x: values, (n,).
             fitted: see `mean`.
-            sets: positions of data sets, (n,).
+            sets: see `strata`, (n,).
         """
         rest = x - fitted
         return np.asarray(rest / (rest.std() or 1.0))

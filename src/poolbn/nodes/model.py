@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cache
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from poolbn.errors import MessagePart
 from poolbn.moments.standardised import Family, StandardisedStats, parent_counts
 from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Counts, Pooling
+
+# How discrete parents of a continuous node count: their levels add something, or each configuration
+# of them has a regression of its own, or whichever has the better score.
+Continuous = Literal["additive", "conditional", "auto"]
 
 
 class Penalty(NamedTuple):
@@ -26,11 +30,23 @@ class Penalty(NamedTuple):
             And fixed effects follow data sets with little noise, see `Likelihoods.uneven`.
         inside: whether levels of data sets are free, where pooling is partial, so that parents
             explain what happens inside data sets.
+        of_part: the penalty of what a part of the rows informs; None for the same.
     """
 
     each: NDArray[np.float64]
     rows: NDArray[np.float64] | None = None
     inside: bool = False
+    of_part: Callable[[StandardisedStats], Penalty] | None = None
+
+    def within(self, part: StandardisedStats) -> Penalty:
+        """Of parameters that a part of the rows informs."""
+        return self if self.of_part is None else self.of_part(part)
+
+    def scaled(self, times: float) -> Penalty:
+        """Parameters cost so many times as much."""
+        of_part = self.of_part
+        part = None if of_part is None else lambda rows: of_part(rows).scaled(times)
+        return self._replace(each=self.each * times, of_part=part)
 
     def charges(
         self, counts: NDArray[np.int64], coefficients: NDArray[np.int64]
@@ -127,6 +143,13 @@ class NodeModel(Choice, Protocol):
     @property
     def how(self) -> NodeModel:
         """The pooling that a search has, where there are several."""
+
+    @property
+    def continuous(self) -> Continuous:
+        """How discrete parents of continuous nodes count."""
+
+    def view(self, data: StandardisedStats, child: int) -> StandardisedStats | None:
+        """The data sets that count for a child; None where it has one value in each."""
 
     def logliks(
         self,

@@ -20,7 +20,7 @@ from poolbn.nodes.grouplevel import Ending
 from poolbn.nodes.intervals import family_sums
 from poolbn.nodes.lmm import Random, Residuals
 from poolbn.nodes.localfit import INTERCEPT, Counts, Status
-from poolbn.nodes.model import Likelihoods, NeighbourScores, NodeModel, Penalty, Worth
+from poolbn.nodes.model import Continuous, Likelihoods, NeighbourScores, NodeModel, Penalty, Worth
 from poolbn.wording import counted, listed
 
 Discrete = Literal["auto", "table", "logit"]
@@ -36,19 +36,22 @@ class Gaussian:
 
     Attributes:
         discrete: how discrete nodes with discrete parents are modelled.
+        continuous: how continuous nodes with discrete parents are.
     """
 
     discrete: Discrete = field(default="auto", kw_only=True)
+    continuous: Continuous = field(default="additive", kw_only=True)
     complete: ClassVar[bool] = False  # whether data sets have the same parameters
     partial: ClassVar[bool] = False  # whether parameters vary around common ones
 
     def __post_init__(self) -> None:
         check_option("discrete", self.discrete, get_args(Discrete))
+        check_option("continuous", self.continuous, get_args(Continuous))
 
     def __repr__(self) -> str:
-        own = {of.name: getattr(self, of.name) for of in fields(self)}
-        discrete = own.pop("discrete")
-        own |= {} if discrete == "auto" else {"discrete": discrete}
+        usual = {of.name: of.default for of in fields(self) if of.kw_only}
+        own = {of.name: getattr(self, of.name) for of in fields(self) if of.name not in usual}
+        own |= {name: told for name in usual if (told := getattr(self, name)) != usual[name]}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in own.items())})"
 
     @property
@@ -73,6 +76,11 @@ class Gaussian:
     def chosen(self, levels: Sequence[Hashable], worth: Callable[[NodeModel], Worth]) -> Self:
         """The pooling itself."""
         return self
+
+    def view(self, data: StandardisedStats, child: int) -> StandardisedStats | None:
+        """The data sets that count for a child; None where it has one value in each."""
+        leave_out, values = self.own_variances, not self.complete
+        return views.data_sets_for(data, child, leave_out=leave_out, values=values)
 
     @abstractmethod
     def counts(self, parents: int, data_sets: int) -> Counts:
@@ -295,6 +303,10 @@ class Complete(LeastSquares):
         variance: "ml" divides the residual squares by n, "unbiased" by n - q, as bnlearn does.
         discrete: how a discrete node with discrete parents is modelled: by a "table" of
             probabilities, by an additive "logit", or, "auto", by the one with the better score.
+        continuous: how a continuous node with discrete parents is modelled: by one "additive"
+            regression, to which each level adds something; by a "conditional" one, a regression
+            with a variance for each configuration of the levels (eq. cgnode), which needs rows; or,
+            "auto", by the one with the better score.
 
     Examples:
         >>> import poolbn as pb
@@ -326,6 +338,10 @@ class NoPooling(LeastSquares):
         variance: "ml" divides the residual squares by n_j, "unbiased" by n_j - q, as bnlearn does.
         discrete: how a discrete node with discrete parents is modelled: by a "table" of
             probabilities, by an additive "logit", or, "auto", by the one with the better score.
+        continuous: how a continuous node with discrete parents is modelled: by one "additive"
+            regression, to which each level adds something; by a "conditional" one, a regression
+            with a variance for each configuration of the levels (eq. cgnode), which needs rows; or,
+            "auto", by the one with the better score.
 
     Examples:
         >>> import poolbn as pb
@@ -369,6 +385,10 @@ class Partial(Gaussian):
             restricted likelihoods of different parent sets are not comparable.
         discrete: how a discrete node with discrete parents is modelled: by a "table" of
             probabilities, by an additive "logit", or, "auto", by the one with the better score.
+        continuous: how a continuous node with discrete parents is modelled: by one "additive"
+            regression, to which each level adds something; by a "conditional" one, a regression
+            with a variance for each configuration of the levels (eq. cgnode), which needs rows; or,
+            "auto", by the one with the better score.
 
     Examples:
         >>> import poolbn as pb

@@ -57,6 +57,11 @@ class Predictive:
     within_df: Floats
     between_df: float
 
+    def taken(self, at: Integers) -> Predictive:
+        """The same of the data sets at these positions."""
+        names = "coef", "cov", "between", "scale2", "df", "within_df"
+        return replace(self, **{name: getattr(self, name)[at] for name in names})
+
     def at(self, z: Floats, j: int) -> tuple[Floats, Floats, Floats]:
         """Mean, squared scale and degrees of freedom in data set j, (n,) each.
 
@@ -146,6 +151,20 @@ class Predictions(ABC):
     n_categories: int
     linear: Predictive | None
 
+    @property
+    def regressions(self) -> Predictive | None:
+        """The distribution where it is a linear regression in each stratum, see `strata`."""
+        return self.linear
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """Discrete parents of which each configuration has a regression of its own."""
+        return ()
+
+    def strata(self, values: Values, sets: Integers) -> Integers:
+        """Which of `regressions` rows have, (n,): data sets, and in each its configurations."""
+        return sets
+
     @abstractmethod
     def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
         """Of values (n,) given parents, in data sets (n,)."""
@@ -234,9 +253,7 @@ class GaussianPredictions(Predictions):
 
     def taking(self, sets: Integers) -> Self:
         """The same of some of the data sets."""
-        names = "coef", "cov", "between", "scale2", "df", "within_df"
-        own = {name: getattr(self.linear, name)[sets] for name in names}
-        return replace(self, linear=replace(self.linear, **own))
+        return replace(self, linear=self.linear.taken(sets))
 
     def of_units(self, sets: Integers, known: UnitEffects | None) -> Self:
         """Rows of a unit have the variance inside units, and what is uncertain of the unit."""
@@ -266,6 +283,64 @@ class GaussianPredictions(Predictions):
             "withinDf": of.within_df,
             "betweenDf": of.between_df,
         }
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionalPredictions(Predictions):
+    """A continuous node with a regression for each of C configurations of discrete parents.
+
+    Attributes:
+        of: regressions on the other parents in F * C strata: data sets, and in each its
+            configurations, of which the last discrete parent's level changes fastest.
+        discrete: the discrete parents.
+        given: the levels of each.
+    """
+
+    of: GaussianPredictions
+    discrete: tuple[str, ...]
+    given: tuple[tuple[str, ...], ...]
+    linear = None
+    n_categories = 0
+
+    @property
+    def regressions(self) -> Predictive:
+        """Of all strata."""
+        return self.of.linear
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The discrete parents."""
+        return self.discrete
+
+    @property
+    def _size(self) -> int:
+        """C."""
+        return math.prod(map(len, self.given))
+
+    def strata(self, values: Values, sets: Integers) -> Integers:
+        """Which of `regressions` rows have."""
+        return sets * self._size + configurations(self.discrete, self.given, values)
+
+    def at(self, values: Values, sets: Integers) -> tuple[Floats, Floats, Floats]:
+        """Mean, scale and degrees of freedom, (n,) each."""
+        return self.of.at(values, self.strata(values, sets))
+
+    def log_density(self, x: Floats, values: Values, sets: Integers) -> Floats:
+        """Of values given parents."""
+        return self.of.log_density(x, values, self.strata(values, sets))
+
+    def draw(self, values: Values, sets: Integers, rng: np.random.Generator) -> Floats:
+        """A value for each row."""
+        return self.of.draw(values, self.strata(values, sets), rng)
+
+    def script(self, to: Floats) -> dict[str, Any]:
+        """See `Predictions`; arrays are of strata."""
+        return self.of.script(to)
+
+    def taking(self, sets: Integers) -> Self:
+        """The same of some of the data sets."""
+        each = np.asarray(sets)[:, None] * self._size + np.arange(self._size)
+        return replace(self, of=self.of.taking(each.ravel()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 DIFFERENCE = "difference"
+# Before a configuration of other parents that an effect is for.
+WHERE = "where "
 # What stands in the column of parents where residual variances are tested.
 RESIDUAL = "(residual variance)"
 
@@ -20,7 +22,8 @@ class Term(NamedTuple):
 
     Attributes:
         column: what the coefficient is of, such as "sex=male".
-        level: of a discrete parent, compared with its first; "" for others.
+        level: of a discrete parent, compared with its first; "" for others. An effect in one
+            configuration of other parents ends with that, as "yes where sex=male".
         outcome: of a discrete child, compared with its first; "" for others.
         scale: "difference", "odds ratio" or "rate ratio".
         effect: in the population.
@@ -48,6 +51,22 @@ class Term(NamedTuple):
     own: Floats
     own_se: Floats
     own_df: Floats
+
+    @property
+    def name(self) -> str:
+        """What it is of: the column, and the configuration of other parents if it has one.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "tobacco", "age", "bmi"]].dropna()
+            >>> how = pb.Complete(continuous="conditional")
+            >>> fit = pb.fit_node(pb.table(trial, group="clinic"), "bmi", ["tobacco", "age"],
+            ...                   pooling=how)
+            >>> [term.name for term in fit.terms("age")]
+            ['age where tobacco=no', 'age where tobacco=yes']
+        """
+        _, where, levels = self.level.partition(WHERE)
+        return f"{self.column} {where}{levels}" if where else self.column
 
     def reported(self, value: Any) -> Any:
         """Numbers as a reader has them: ratios, not their logarithms."""

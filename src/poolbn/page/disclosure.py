@@ -75,11 +75,13 @@ class Counter:
     n: Integers  # rows of each data set, (F,)
     sizes: Mapping[str, int]  # the number of levels of each column; 0 where it is not discrete
     count: Callable[[tuple[str, ...]], Floats]  # rows by levels of columns, (F, levels, ...)
+    # nodes that have a regression for each configuration of their discrete parents
+    joint: frozenset[str] = frozenset()
 
     def whole(self) -> Counter:
         """Of all data sets as one."""
         n = self.n.sum(keepdims=True)
-        return Counter(n, self.sizes, lambda names: self.count(names).sum(axis=0)[None])
+        return replace(self, n=n, count=lambda names: self.count(names).sum(axis=0)[None])
 
     def groupings(self, families: Mapping[Key, tuple[str, Sequence[str]]]) -> dict[Key, Grouping]:
         """How nodes with these parents are fitted."""
@@ -115,8 +117,8 @@ class Counter:
     def _tables(self, child: str, parents: Sequence[str]) -> list[tuple[Floats, int]]:
         """Counts (F, cells) and the rows that each cell has to have.
 
-        Where all columns are discrete, the node has a parameter for each configuration, else for
-        each level of a parent.
+        Where all columns are discrete, or regressions are for configurations, the node has a
+        parameter for each of these, else for each level of a parent.
         """
         F, K = len(self.n), self.sizes[child]
         discrete = tuple(name for name in parents if self.sizes[name])
@@ -124,6 +126,8 @@ class Counter:
             counts = self.count((*discrete, child)).reshape(F, -1, K)
             found = [(counts.reshape(F, -1), CELL)]
             return [*found, (counts.sum(axis=2), FEWEST)] if parents else found
+        if child in self.joint and discrete:
+            return [(self.count(discrete).reshape(F, -1), FEWEST)]
         found = [(self.count((name,)), FEWEST) for name in discrete]
         if K:
             found += [(self.count((name, child)).reshape(F, -1), CELL) for name in discrete]
@@ -234,8 +238,10 @@ def fitted(net: Network, data: Data, node: str, parents: Sequence[str] | None = 
 def _model(fit: LocalFit, data_sets: int) -> NodeModel:
     """The pooling of a fit, as `auto` has it where that chose it."""
     how: Any = fit.pooling if hasattr(fit.pooling, "logliks") else Partial()
+    if isinstance(how, Candidate):  # the form that it has is not chosen anew
+        how = replace(how, continuous="conditional" if fit.switches else "additive")
     if isinstance(how, Partial) and data_sets == 1:
-        return Complete()
+        return Complete(continuous=how.continuous)
     reml = isinstance(how, Partial) and how.method == "reml"
     chosen = fit.gaussian and fit.gaussian.unbiased and isinstance(how, Candidate)
     if chosen and not reml:
@@ -523,6 +529,7 @@ def _groupings(
         if (data is None or data.has_rows) and fit.pooling != INPUT:
             families |= {(cause, node): (node, [cause]) for cause in net.inputs}
     rows = expected(net) if data is None else counter(data)
+    rows = replace(rows, joint=frozenset(node for node, fit in net.fits.items() if fit.switches))
     found = (rows.whole() if whole else rows).groupings(families)
     if whole:
         none = np.zeros(len(rows.n), dtype=bool)

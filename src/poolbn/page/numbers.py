@@ -368,6 +368,12 @@ def _about(fit: LocalFit, blocks: Sequence[Block], sets: Noun) -> str:
     levels = f"Levels: {listed(fit.categories)}. " * bool(fit.categories)
     if blocks:
         return levels + _about_coefficients(blocks[0].fixed, blocks[0].between, sets)
+    if fit.switches:
+        each = listed(fit.switches)
+        return (
+            f"It has a linear regression of its own in each configuration of {each}; the effects "
+            "of its arcs list them."
+        )
     if fit.parents:
         return f"{levels}It has a table of probabilities, for each set of its parents' levels."
     return f"{levels}It has no parents."

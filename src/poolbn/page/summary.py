@@ -146,7 +146,8 @@ def standardised(of: Context, effect: float) -> str:
 def _change(found: Estimates) -> str:
     """What goes with a change of the parent."""
     effect = number(float(found.reported(found.population)))
-    by = f"{found.parent} {instead(found)}" if found.level else f"one unit more of {found.parent}"
+    by = f"{found.parent} {instead(found)}" if found.base else f"one unit more of {found.parent}"
+    by += f" {found.level}" * bool(found.level and not found.base)
     if not found.is_ratio:
         return f"{by} goes with a change of {found.child} by {effect}"
     if found.scale == "rate ratio":

@@ -138,11 +138,12 @@ def _usable(
     """Data sets in which every node has a distribution, and those shown that are not among them."""
     has = np.ones(len(mixed.levels), dtype=bool)
     for i, node in enumerate(mixed.nodes):
-        of = node.of.linear
+        of, F = node.of.regressions, len(has)
         if of is not None and i not in mixed.inputs:
-            has &= (np.isfinite(of.scale2) & (of.scale2 > 0)) | _is_set(node)
-        for numbers in _arrays(node):
-            has &= (np.abs(numbers.reshape(len(numbers), -1)) < BEYOND).all(axis=1)
+            certain = np.isfinite(of.scale2) & (of.scale2 > 0)
+            has &= certain.reshape(F, -1).all(axis=1) | _is_set(node)
+        for numbers in _arrays(node, F):
+            has &= (np.abs(numbers) < BEYOND).all(axis=1)
     may = shown.shown
     if new is None:
         for hidden in suppressed.values():
@@ -159,10 +160,11 @@ def _is_set(node: Local) -> bool:
     return of is not None and not (node.terms or of.scale2.any() or of.cov.any())
 
 
-def _arrays(node: Local) -> list[Floats]:
-    """What a node has of each data set but variances, (F, ...) each."""
+def _arrays(node: Local, F: int) -> list[Floats]:
+    """What a node has of each of F data sets but variances, in one line: (F, numbers) each."""
     found = _script(node)
-    return [found[name] for name in ("coef", "cov", "between", "p") if name in found]
+    arrays = ("coef", "cov", "between", "p")
+    return [found[name].reshape(F, -1) for name in arrays if name in found]
 
 
 def _script(node: Local) -> dict[str, Any]:
@@ -171,7 +173,8 @@ def _script(node: Local) -> dict[str, Any]:
 
 def _size(mixed: General, use: Sequence[int]) -> int:
     """How many numbers there are, of matrices that are zero none."""
-    return sum(int(of[use].size) for node in mixed.nodes for of in _arrays(node) if of[use].any())
+    every = (of[use] for node in mixed.nodes for of in _arrays(node, len(mixed.levels)))
+    return sum(int(of.size) for of in every if of.any())
 
 
 def _largest(mixed: General, use: list[int], new: int | None) -> list[int]:
@@ -224,6 +227,8 @@ def _model(node: Local, sets: list[int], centre: Sequence[float], digits: int) -
             made[name] = _degrees(np.array([value]))[0]
         else:
             made[name] = rounded(value, digits) if isinstance(value, np.ndarray) else value
+    if node.switches:
+        made["switches"] = list(node.switches)
     return made | ({"terms": [list(term) for term in node.terms]} if "coef" in found else {})
 
 

@@ -66,8 +66,7 @@ class InformationCriterion:
             return NodeScores(data, model, penalty, sparse)
 
         def inner(share: float) -> NodeScores:
-            scale = 1 / share if share > 0 else 0.0
-            return NodeScores(data, model, penalty._replace(each=penalty.each * scale))
+            return NodeScores(data, model, penalty.scaled(1 / share if share > 0 else 0.0))
 
         return ObservedScores(data, inner, sparse)
 
@@ -79,7 +78,7 @@ class InformationCriterion:
             several, one = data.rows, data.rows / len(data.n)
             tell = np.array([several, several, one, several, one])
             each = np.array([rows, (rows + groups) / 2, own, units, own_units]) / 2
-            return Penalty(each, tell, inside=self.name == "bic-w")
+            return Penalty(each, tell, self.name == "bic-w", self.penalty_per_parameter)
         return same_for_all({"loglik": 0.0, "aic": 1.0, "bic": math.log(data.rows) / 2}[self.name])
 
 

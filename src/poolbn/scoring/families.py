@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from poolbn.arrays import Flags
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
-from poolbn.moments.standardised import Family, expanded, standardise
+from poolbn.moments.standardised import Family, changed_by, expanded, standardise
 from poolbn.nodes import kinds, within
 from poolbn.nodes.auto import Candidate
+from poolbn.nodes.conditional import ByConfiguration
 from poolbn.nodes.gaussianfit import of_nodes
 from poolbn.nodes.kinds import Names
 from poolbn.nodes.localfit import LocalFit
@@ -62,10 +63,18 @@ class KindFamily(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class GaussianNodes:
-    """Continuous nodes."""
+    """Continuous nodes.
+
+    Attributes:
+        data: sums, or rows.
+        columns: their scores where levels of discrete parents add something.
+        forms: those of a regression for each configuration of discrete parents, where nodes may
+            have them.
+    """
 
     data: Data
     columns: PenalisedLikelihood | InsideLikelihood
+    forms: ByConfiguration | None = None
 
     @cached_property
     def _plain(self) -> bool:
@@ -77,16 +86,58 @@ class GaussianNodes:
 
     def scores(self, families: Sequence[Family], *, final: bool = False) -> Floats:
         """Of each family."""
-        return self.columns.scores(self._expanded(families), final=final)
+        wide = self._expanded(families)
+        values = self.columns.scores(wide, final=final)
+        at = self._with_forms(families)
+        if self.forms is None or not len(at):
+            return values
+        # Where levels of data sets are free, configurations bring what they bring where these are
+        # random, as columns do that describe data sets.
+        some = [families[m] for m in at]
+        plain = self.columns.with_random_levels([wide[m] for m in at], values[at], final=final)
+        best = self.forms.best(some, plain, final=final)
+        with np.errstate(invalid="ignore"):
+            moved = values[at] + (best - plain)
+        values[at] = np.where(np.isnan(moved), best, moved)
+        return values
+
+    def _with_forms(self, families: Sequence[Family]) -> list[int]:
+        """Those of the families that may be better by configuration of discrete parents."""
+        if self.forms is None:
+            return []
+        found: list[int] = np.flatnonzero(self.forms.may_win(families)).tolist()
+        return found
 
     def bounds(self, families: Sequence[Family]) -> Floats | None:
-        """Upper bounds, or None if there are none."""
-        return self.columns.bounds(self._expanded(families))
+        """Upper bounds, NaN where there are none that cost less; None if nowhere."""
+        found = self.columns.bounds(self._expanded(families))
+        if found is not None:
+            found[self._with_forms(families)] = np.nan
+        return found
 
     def neighbours(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
     ) -> NeighbourScores | None:
-        """All changes of parents at once, but NaN for those that are several columns."""
+        """All changes of parents at once, but NaN for those that are several columns.
+
+        And for those that may be better by configuration.
+        """
+        found = self._neighbours(families, candidates, improving_only=improving_only)
+        if found is None or self.forms is None:
+            return found
+        at = [(m, p) for m, p in np.argwhere(candidates & ~np.isnan(found.values)).tolist()]
+        changed = [changed_by(families[m], p) for m, p in at]
+        for k in self._with_forms(changed):
+            found.values[at[k]], found.exact[at[k]] = np.nan, False
+        own = [child for child, _ in families]
+        for m in self._with_forms(families):
+            found.values[m, own[m]], found.exact[m, own[m]] = np.nan, False
+        return found
+
+    def _neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """Where levels add something."""
         look = partial(self.columns.neighbours, improving_only=improving_only)
         if self._plain:
             return look(families, candidates)
@@ -133,7 +184,8 @@ class GaussianNodes:
         _, parents = family
         names, categories = self.data.names, self.data.categories
         made = self.columns.fit(*expanded(self.data, [family]))
-        return of_nodes(made, [names[p] for p in parents], [categories[p] for p in parents])
+        fit = of_nodes(made, [names[p] for p in parents], [categories[p] for p in parents])
+        return fit if self.forms is None else self.forms.fit(family, fit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -362,10 +414,11 @@ class _Gaussian:
     def on(self, data: Data, model: NodeModel, penalty: Penalty) -> GaussianNodes:
         numbers = standardise(data.stats())
         plain = PenalisedLikelihood(numbers, model, penalty)
+        forms = ByConfiguration.of(data, model, penalty)
         if not (penalty.inside and model.partial and numbers.tells_inside):
-            return GaussianNodes(data, plain)
+            return GaussianNodes(data, plain, forms)
         inside = replace(plain, data=numbers.deviations, model=model.how)
-        return GaussianNodes(data, InsideLikelihood(plain, inside))
+        return GaussianNodes(data, InsideLikelihood(plain, inside), forms)
 
 
 class _Rows:

@@ -108,6 +108,12 @@ class InsideLikelihood:
         assert found is not None
         return found
 
+    def with_random_levels(
+        self, families: Sequence[Family], scores: Floats, *, final: bool
+    ) -> Floats:
+        """What families score where levels of data sets are random."""
+        return self.plain.scores(families, final=final)
+
     def bounds(self, families: Sequence[Family]) -> Floats | None:
         """Upper bounds of the scores that cost less, or None if there are none."""
         return self._each(families, PenalisedLikelihood.bounds)

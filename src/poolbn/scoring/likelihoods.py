@@ -41,6 +41,12 @@ class PenalisedLikelihood:
         found = self.model.logliks(self.data, families, self.penalty, final=final)
         return self._penalised(found, families)
 
+    def with_random_levels(
+        self, families: Sequence[Family], scores: Floats, *, final: bool
+    ) -> Floats:
+        """The scores of families, in which levels of data sets are random if they are partial."""
+        return scores
+
     def neighbours(
         self, families: Sequence[Family], candidates: Flags, *, improving_only: bool
     ) -> NeighbourScores | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,7 +15,7 @@ from poolbn.errors import GraphError, Option, OptionError, check_option
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.data import Data, check_data
-from poolbn.moments.standardised import Family
+from poolbn.moments.standardised import Family, changed_by
 from poolbn.nodes.auto import with_tables
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.kinds import chooses_tables, input_of
@@ -529,15 +528,6 @@ def families(stats: Data, arcs: NDArray[np.bool_]) -> list[Family]:
         for child, name in enumerate(stats.names)
         if name not in stats.inputs
     ]
-
-
-def changed_by(family: Family, p: int) -> Family:
-    """The family with one parent more, or less if it is there."""
-    child, parents = family
-    at = bisect_left(parents, p)
-    if at < len(parents) and parents[at] == p:
-        return child, parents[:at] + parents[at + 1 :]
-    return child, (*parents[:at], p, *parents[at:])
 
 
 def _families(stats: Data, dag: Dag) -> list[Family]:

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.moments.standardised import changed_by
 from poolbn.run.compiling import kernels
-from poolbn.scoring.local import changed_by
 from poolbn.search.problem import Found, Move, Problem
 
 # Gains closer than this are equal; smaller ones are none. bnlearn's number.

@@ -57,14 +57,15 @@ def what(found: Estimates, length: int = 40) -> str:
     if found.parent is None:
         return f"residual SD of {child}"
     parent = clipped(found.parent, length)
-    change = f"for {parent} {instead(found)}" if found.level else f"per unit of {parent}"
+    change = f"for {parent} {instead(found)}" if found.base else f"per unit of {parent}"
+    change += f" {found.level}" * bool(found.level and not found.base)
     return f"{_scale(found, child)} {change}"
 
 
 def what_all(found: Estimates, length: int = 40) -> str:
     """What the estimates of an arc with several effects are of, whatever the level."""
     child, parent = clipped(found.child, length), clipped(str(found.parent), length)
-    per = "of" if found.level else "per unit of"
+    per = "of" if found.base else "per unit of"
     return f"{_scale(replace(found, outcome=''), child)} {per} {parent}"
 
 
@@ -77,7 +78,7 @@ def _scale(found: Estimates, child: str) -> str:
 
 def instead(found: Estimates) -> str:
     """The level of a discrete parent, and the one that it is compared with."""
-    return f"{found.level} instead of {found.base}" if found.level else ""
+    return f"{found.level} instead of {found.base}" if found.base else found.level
 
 
 def term_name(found: Estimates) -> str:

@@ -8,18 +8,31 @@
 // Variances that depend on hidden parents follow from their mean and covariance, and these from
 // the variances, by iteration; see `inference/uncertain.py`.
 function linearPart(network, j, chosen, hidden) {
+  if (!chosen.some((i) => network.nodes[i].switches)) return linearRows(network, chosen.map(() => j), chosen, hidden);
+  const parts = new Map(); // by the strata of all nodes
+  return (values) => {
+    const strata = chosen.map((i) => stratumOf(network, network.nodes[i], values, j));
+    const key = strata.join();
+    if (!parts.has(key)) parts.set(key, linearRows(network, strata, chosen, hidden));
+    return parts.get(key)(values);
+  };
+}
+
+// The same where each node has one of its regressions.
+function linearRows(network, strata, chosen, hidden) {
   const m = hidden.length;
   const place = new Map(hidden.map((i, k) => [i, k]));
   const told = new Uint8Array(m); // whether something below is known
-  const rows = chosen.map((i) => {
+  const rows = chosen.map((i, c) => {
     const node = network.nodes[i];
+    const j = strata[c];
     const own = place.has(i) ? place.get(i) : -1;
     const inside = node.terms.map(([parent], t) => [t + 1, place.has(parent) ? place.get(parent) : -1]).filter(([, k]) => k >= 0);
     const a = new Float64Array(m); // effects of hidden nodes on the residual
     if (own >= 0) a[own] = 1;
     for (const [t, k] of inside) a[k] -= node.coef[j][t];
     return {
-      i, node, own, a, open: inside.length > 0, rest: 0, w: 0,
+      i, j, node, own, a, open: inside.length > 0, rest: 0, w: 0,
       terms: Int32Array.from(inside, ([t]) => t),
       places: Int32Array.from(inside, ([, k]) => k),
       touches: Int32Array.from([...a.keys()].filter((k) => a[k] !== 0)),
@@ -122,7 +135,7 @@ function linearPart(network, j, chosen, hidden) {
 
   function logVariance(row) {
     const [C, E] = row.forms;
-    const [scale2, df] = scaleOf(row.node, j, C ? expected(C, row, row.at[0]) : 0, E ? expected(E, row, row.at[1]) : 0);
+    const [scale2, df] = scaleOf(row.node, row.j, C ? expected(C, row, row.at[0]) : 0, E ? expected(E, row, row.at[1]) : 0);
     return Math.log(scale2 * factor(row, df));
   }
 
@@ -142,9 +155,9 @@ function linearPart(network, j, chosen, hidden) {
     for (const row of rows) {
       const z = design(network, row.node, values);
       for (const t of row.terms) z[t] = 0;
-      const mean = dot(row.node.coef[j], z);
+      const mean = dot(row.node.coef[row.j], z);
       for (const f of [0, 1]) row.at[f][0] = row.forms[f] ? form(z, row.forms[f]) : 0;
-      const [scale2, df] = scaleOf(row.node, j, row.at[0][0], row.at[1][0]);
+      const [scale2, df] = scaleOf(row.node, row.j, row.at[0][0], row.at[1][0]);
       if (row.own < 0 && !row.open) {
         loglik += logT(values[row.i], mean, scale2, df);
         continue;

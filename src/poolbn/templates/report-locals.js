@@ -204,12 +204,18 @@ function scaleOf(node, j, spread, between) {
   return [scale2, df];
 }
 
+// Which regression of a continuous node rows have: that of a data set, or of one of its configurations of `switches`.
+function stratumOf(network, node, values, j) {
+  return (node.switches || []).reduce((at, p) => at * network.nodes[p].levels.length + values[p], j);
+}
+
 function gaussianAt(network, node, values, j) {
   const z = design(network, node, values);
-  const spread = node.cov ? form(z, node.cov[j]) : 0;
-  const between = node.between ? form(z, node.between[j]) : 0;
-  const [scale2, df] = scaleOf(node, j, spread, between);
-  return [dot(node.coef[j], z), scale2, df];
+  const at = stratumOf(network, node, values, j);
+  const spread = node.cov ? form(z, node.cov[at]) : 0;
+  const between = node.between ? form(z, node.between[at]) : 0;
+  const [scale2, df] = scaleOf(node, at, spread, between);
+  return [dot(node.coef[at], z), scale2, df];
 }
 
 // Predictors of a regression and their covariance, or null where it is certain; until the next call.
