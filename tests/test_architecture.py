@@ -44,7 +44,7 @@ ORDER = {
         "grouping", "columns", "ranking", "causes", "kinds", "missing", "data", "cells",
     ],
     "moments": [
-        "facts", "sums", "units", "indicators", "patterns", "em", "statsfile", "cases",
+        "facts", "sums", "units", "indicators", "patterns", "em", "targets", "statsfile", "cases",
         "groupstats", "patternstats", "data", "cellstats", "reading", "table", "standardised",
         "checks", "between", "looking",
     ],

@@ -19,6 +19,7 @@ from poolbn.moments.cases import list_of_names
 from poolbn.moments.checks import warn
 from poolbn.moments.data import is_data
 from poolbn.moments.table import gathered
+from poolbn.moments.targets import Targets
 from poolbn.network.network import Network, load
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice
@@ -165,6 +166,7 @@ def fit(
     columns: Iterable[str] | None = None,
     kinds: Kinds | None = None,
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
     missing: Missing = "error",
 ) -> Network:
     """Fit the network of a graph that you bring; nothing is searched for.
@@ -190,6 +192,7 @@ def fit(
             a dict or formulas, columns that it does not name are nodes without arcs.
         kinds: of some columns, such as {"visits": "count", "grade": "discrete"}, see `pb.table`.
         inputs: nodes without parents that get no distribution, such as an arm.
+        interventions: nodes that were set in some data sets, see `pb.stats`.
         missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`.
 
     Raises:
@@ -214,7 +217,10 @@ def fit(
     plan = Plan(as_pooling(pooling), as_score(score), GIVEN, Constraints())
     prefetch("shrinking", *plan.pooling.kernels)
     chosen = columns_for(drawing, data, group, columns)
-    read = gathered(data, group=group, columns=chosen, kinds=kinds, missing=missing, inputs=inputs)
+    read = gathered(
+        data, group=group, columns=chosen, kinds=kinds, missing=missing, inputs=inputs,
+        interventions=interventions,
+    )  # fmt: skip
     dag = as_dag(drawing, read.names)
     plan = plan.given(dag)
     em = checked(plan, read)

@@ -26,6 +26,7 @@ from poolbn.moments.checks import warn
 from poolbn.moments.data import Data, only_sums
 from poolbn.moments.standardised import check_digits, standardise
 from poolbn.moments.table import FilledTable, Table, gathered, has_gaps
+from poolbn.moments.targets import Targets
 from poolbn.network.network import Network
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.model import Choice, NodeModel
@@ -363,6 +364,7 @@ def learn(
     columns: Iterable[str] | None = None,
     kinds: Kinds | None = None,
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
     missing: Missing = "error",
     **others: Never,
 ) -> Network:
@@ -391,6 +393,7 @@ def learn(
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"visits": "count", "grade": "discrete"}, see `pb.table`.
         inputs: columns that may be parents but never children, see `pb.stats`.
+        interventions: columns that were set in some data sets, see `pb.stats`.
         missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`. Those of
             discrete columns and counts are drawn by the network itself, until that settles.
         others: there are none; for bnlearn's `whitelist` and `blacklist` the error says what to
@@ -411,8 +414,9 @@ def learn(
     check_keywords(others, [name for name in learn.__annotations__ if name != "others"], "pb.learn")
     plan = as_plan(pooling, score, search, constraints, preset)
     data = gathered(
-        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
-    )
+        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs,
+        interventions=interventions,
+    )  # fmt: skip
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
     em = checked(plan, data)

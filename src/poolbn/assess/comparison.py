@@ -28,6 +28,7 @@ from poolbn.moments.data import Data, is_data
 from poolbn.moments.reading import check_reading
 from poolbn.moments.standardised import standardise
 from poolbn.moments.table import as_table, gathered, table
+from poolbn.moments.targets import Targets
 from poolbn.network.network import Network
 from poolbn.network.presenting import present
 from poolbn.nodes.model import Choice
@@ -363,6 +364,8 @@ class Comparison:
 
     def _total_left_out(self) -> Floats:
         """Log-likelihood per row of data sets left out, (P,)."""
+        if not self.left_out:  # all are experiments
+            return np.full(len(self.left_out_loglik), np.nan)
         return np.asarray(self.left_out_loglik @ self.left_out_rows / self.left_out_rows.sum())
 
     def _summary(self) -> str:
@@ -409,6 +412,7 @@ def compare(
     kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
     folds: int = 10,
     poolings: Sequence[str | Choice] = _POOLINGS,
     graphs: Mapping[str, object] | None = None,
@@ -438,6 +442,7 @@ def compare(
             learns from what they have, and predicts that of those that are held out. It holds the
             rows in memory, and errors of single variables are those of rows without gaps.
         inputs: columns that may be parents but never children, see `pb.stats`.
+        interventions: columns that were set in some data sets, see `pb.stats`.
         folds: how many; at most as many as rows.
         poolings: names or objects, as for `pb.learn`; `pb.Partial(residuals="pooled")` is called
             "pooled residuals".
@@ -475,7 +480,7 @@ def compare(
     """
     check_folds(folds)
     check_count(seed=seed)
-    check_reading(group, columns, inputs)
+    check_reading(group, columns, inputs, interventions)
     known = (*SearchOptions.__annotations__, "poolings", "graphs", "pooling")
     check_keywords(learning, known, "pb.compare")
     drawings: dict[str, Drawing | None] = {}
@@ -508,13 +513,18 @@ def compare(
         plans = _of_graphs(plans, drawings, rows.names)
         for plan in plans.values():
             plan.constraints.on(rows.names)
-        dealt = (deal_incomplete if missing == "em" else deal)(rows, folds, seed, inputs)
+        how = deal_incomplete if missing == "em" else deal
+        dealt = how(rows, folds, seed, inputs, interventions)
     else:
         found = gathered(
-            source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
-        )
+            source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs,
+            interventions=interventions,
+        )  # fmt: skip
         if not found.has_rows:  # to keep units whole
-            found = table(source, group=group, columns=columns, missing=missing, inputs=inputs)
+            found = table(
+                source, group=group, columns=columns, missing=missing, inputs=inputs,
+                interventions=interventions,
+            )  # fmt: skip
         plans = _of_graphs(plans, drawings, found.names)
         for plan in plans.values():
             plan.allowed(found)
@@ -614,7 +624,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     total = dealt.total
     folds = np.unique(dealt.fold[dealt.fold >= 0])  # others are never held out
     held = [np.flatnonzero(dealt.fold == k) for k in folds]
-    sets = np.setdiff1d(dealt.codes, _alone(total))
+    sets = np.setdiff1d(dealt.codes, [*_alone(total), *_experiments(total)])
     if len(sets) > _LEFT_OUT:
         sets = np.sort(np.random.default_rng(seed).choice(sets, _LEFT_OUT, replace=False))
     away = [np.flatnonzero(dealt.codes == j) for j in sets]
@@ -673,6 +683,13 @@ def _alone(total: Data) -> Positions:
     """Data sets that alone have a column: without them there is nothing to learn it from."""
     there = total.n[:, None] > total.missing
     return np.flatnonzero(there[:, there.sum(axis=0) == 1].any(axis=1))
+
+
+def _experiments(total: Data) -> list[int]:
+    """Data sets that no others predict: in which a column was set, or alone was not."""
+    free = [total.where_not_set(child).levels for child in range(len(total.names))]
+    alone = {levels[0] for levels in free if len(levels) == 1 < len(total.levels)}
+    return [j for j, v in enumerate(total.levels) if v in total.interventions or v in alone]
 
 
 def _assess(task: _Forecast) -> _Result:

@@ -99,6 +99,7 @@ def arc_effects(
         if (linear := fit.gaussian) is not None:
             k = linear.position(term.column)
             se, df = linear.own_errors(k, _family(net, linear, stats))
+            se = np.where(np.isnan(term.own), np.nan, se)  # where the child was set
         found.append(
             Estimates(
                 parent=parent,
@@ -147,12 +148,13 @@ def _nothing(F: int) -> _Alone:
 
 def _alone(fit: LocalFit, parent: str, stats: Data | None, interval: float) -> list[_Alone]:
     """Estimates of data sets alone for each term of an arc; none without rows, or pooling."""
-    known = fit.gaussian is not None or fit.status.ok
-    if stats is None or isinstance(fit.pooling, NoPooling) or not known:
+    able = fit.gaussian is not None or fit.status.ok
+    if stats is None or isinstance(fit.pooling, NoPooling) or not able:
         return []
+    known = fit.about(stats)
     return [
-        (_by_level(fit, stats, value), _by_level(fit, stats, t_interval(value, se, df, interval)))
-        for value, se, df in fit.alone(parent, stats)
+        (_by_level(fit, known, value), _by_level(fit, known, t_interval(value, se, df, interval)))
+        for value, se, df in fit.alone(parent, known)
     ]
 
 

@@ -13,10 +13,11 @@ from poolbn.assess.resample import by_data_set, random_stream
 from poolbn.errors import Option, OptionError, check_count
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
-from poolbn.moments.reading import accumulate, in_memory, patterns_of, stats
+from poolbn.moments.reading import accumulate, in_memory, patterns_of, with_roles
 from poolbn.moments.standardised import standardise
 from poolbn.moments.sums import Sums
 from poolbn.moments.table import Table
+from poolbn.moments.targets import Targets
 from poolbn.tables.data import Batch, Rows
 
 _KEPT = 20_000  # upper bound of the rows that are kept to be predicted
@@ -33,7 +34,13 @@ class Folds:
     fold: Integers  # the fold of each, -1 if it is never held out, (m,)
 
 
-def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
+def deal(
+    rows: Rows,
+    folds: int,
+    seed: int,
+    inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
+) -> Folds:
     """Read rows once, and deal those of each data set to the K folds as evenly as can be.
 
     Of every K rows of a data set each goes to another fold, in random order. The row of a data set
@@ -42,7 +49,8 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
     """
     dealer = _Dealer(folds, seed, len(rows.names))
     total = accumulate(replace(rows, batches=dealer.watched(rows)))
-    total = stats(total, inputs=[*inputs, *_group_level(total, inputs)])
+    total = with_roles(total, inputs, interventions)
+    total = total.with_inputs([*total.inputs, *_group_level(total, total.inputs)])
     _check(folds, total)
     alone = total.n == 1
     train = []
@@ -55,16 +63,23 @@ def deal(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds
     return Folds(total, tuple(train), values, codes, np.where(alone[codes], -1, fold))
 
 
-def deal_incomplete(rows: Rows, folds: int, seed: int, inputs: Iterable[str] = ()) -> Folds:
+def deal_incomplete(
+    rows: Rows,
+    folds: int,
+    seed: int,
+    inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
+) -> Folds:
     """The same where cells are missing: rows are held in memory, with their gaps."""
     codes, values, *_ = in_memory(rows)
     levels = tuple(rows.levels)
 
     def completed(some: Flags) -> GroupStats:
-        return patterns_of(rows.names, levels, codes[some], values[some], rows.group).completed()
+        made = patterns_of(rows.names, levels, codes[some], values[some], rows.group).completed()
+        return with_roles(made, inputs, interventions)
 
     total = completed(np.ones(len(codes), dtype=bool))
-    given = [*inputs, *_group_level(total, inputs)]
+    given = [*total.inputs, *_group_level(total, total.inputs)]
     _check(folds, total)
     fold = _Dealer(folds, seed, len(rows.names)).deal(codes, len(levels))
     fold[(total.n == 1)[codes]] = -1

@@ -513,7 +513,7 @@ def _r2(net: Network, data: Data) -> pd.DataFrame:
     rows = []
     for node, fit in net.fits.items():
         if fit.parents and not fit.is_given:
-            found = fit.variances(data)
+            found = fit.unset.variances(fit.about(data))
             shares = (math.nan,) * 2 if found is None else (found.marginal, found.conditional)
             rows.append((node, *shares, "" if found is None else found.scale))
     return pd.DataFrame(rows, columns=["node", "marginal", "conditional", "scale"])

@@ -124,7 +124,9 @@ def proportional_odds(net: Network, data: object, *, interval: float = 0.95) -> 
     known = checked_data(net, rows)
     if known is None or not known.has_rows:
         raise DataError("tests of proportional odds need the rows; give pb.table(data, group=...)")
-    tests = {child: net.fits[child].proportionality(known) for child in net.dag.nodes}
+    tests = {
+        child: fit.unset.proportionality(fit.about(known)) for child, fit in net.fits.items()
+    }
     found = [
         (child, parent, test.statistic, test.df1, test.p_value)
         for child, own in tests.items()
@@ -132,7 +134,7 @@ def proportional_odds(net: Network, data: object, *, interval: float = 0.95) -> 
     ]
     columns = ["child", "parent", "statistic", "df", "p_value"]
     made = pd.DataFrame(found, columns=pd.Index(columns))
-    each = [_ratios(net, known, child, interval) for child, own in tests.items() if own]
+    each = [_ratios(net, net.fits[child].about(known), child, interval) for child, own in tests.items() if own]
     return ProportionalOdds(
         made.assign(p_adjusted=adjusted_p(made["p_value"].tolist())),
         pd.concat(each, ignore_index=True) if each else pd.DataFrame(columns=pd.Index(_RATIOS)),
@@ -143,7 +145,8 @@ def _ratios(net: Network, data: Data, child: str, interval: float) -> pd.DataFra
     """Odds ratios of the parents of a node: the common ones, then those at its thresholds."""
     import pandas as pd
 
-    parents, fit, how = net.dag.parents(child), net.fits[child], net.fits[child].pooling
+    parents, fit = net.dag.parents(child), net.fits[child].unset
+    how = fit.pooling
     assert isinstance(how, Complete | NoPooling | Partial)
     arcs = Dag([*parents, child], [(parent, child) for parent in parents])
     of = {parent: net.fits[parent] for parent in parents}

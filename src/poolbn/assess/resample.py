@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice, pairwise
-from typing import Literal, NamedTuple, Unpack, get_args
+from typing import Any, Literal, NamedTuple, Unpack, get_args
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.reading import in_memory, patterns_of
 from poolbn.moments.sums import Sums
 from poolbn.moments.table import Table, as_table, gathered, table
+from poolbn.moments.targets import Targets
 from poolbn.network.presenting import present
 from poolbn.run.parallel import available_cores, map_measured, map_threads
 from poolbn.run.progress import Progress
@@ -222,7 +223,8 @@ def incomplete_replicates(
     for r in range(replicates):
         at = np.concatenate(_redrawn(parts, seed, r))
         made = patterns_of(rows.names, known.levels, codes[at], values[at], known.group).completed()
-        yield [replace(made, facts=known.facts, inputs=known.inputs)]
+        roles: Any = {"inputs": known.inputs, "interventions": known.interventions}
+        yield [replace(made, facts=known.facts, **roles)]
 
 
 def _redrawn(parts: Sequence[Positions], seed: int, number: int) -> list[Positions]:
@@ -563,6 +565,7 @@ def bootstrap(
     kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
     replicates: int = 200,
     unit: Unit = "row",
     seed: int = 0,
@@ -585,6 +588,7 @@ def bootstrap(
         missing: "error" refuses missing values; "drop" leaves out the rows that have one; "em"
             draws rows with their gaps, which it holds in memory, and fills these in each replicate.
         inputs: columns that may be parents but never children, see `pb.stats`.
+        interventions: columns that were set in some data sets, see `pb.stats`.
         replicates: networks to learn.
         unit: "row" draws rows with replacement within each data set: how sure the arcs are for
             these data sets. "data set" draws whole data sets: how sure they are for data sets such
@@ -612,10 +616,14 @@ def bootstrap(
     check_keywords(learning, LearnOptions.__annotations__, "pb.bootstrap")
     plan = as_plan(**learning)
     known = gathered(
-        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
-    )
+        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs,
+        interventions=interventions,
+    )  # fmt: skip
     if known.unit is not None and not known.has_rows and not is_data(source):  # to draw units
-        known = table(source, group=group, columns=columns, missing=missing, inputs=inputs)
+        known = table(
+            source, group=group, columns=columns, missing=missing, inputs=inputs,
+            interventions=interventions,
+        )  # fmt: skip
     allowed = plan.allowed(known)
     if unit == "data set" and len(known.levels) < 2:
         raise DataError(

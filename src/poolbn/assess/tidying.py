@@ -116,8 +116,9 @@ def glance(net: Network) -> pd.DataFrame:
     for node, fit in net.fits.items():
         if fit.is_given:
             continue
-        known = data is not None and fit.parents
-        found = fit.variances(complete_rows(data)) if known and data is not None else None
+        found = None
+        if data is not None and fit.parents:
+            found = fit.unset.variances(fit.about(complete_rows(data)))
         r2 = (math.nan, math.nan) if found is None else (found.marginal, found.conditional)
         fits = (fit.n_rows, fit.n_params, fit.loglik, -2 * fit.aic, -2 * fit.bic)
         rows.append((node, fit.model, *fits, *r2))

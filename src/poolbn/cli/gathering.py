@@ -12,7 +12,7 @@ from poolbn.errors import DataError, Option, OptionError, nearest
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.data import Data, check_no_group
 from poolbn.moments.patternstats import PatternStats, added, without_gaps
-from poolbn.moments.reading import of_levels, of_reading, patterns
+from poolbn.moments.reading import of_levels, of_reading, patterns, with_roles
 from poolbn.moments.statsfile import file_has_levels
 from poolbn.moments.table import gathered
 from poolbn.tables import data
@@ -39,6 +39,7 @@ class ReadingOptions(TypedDict):
     kinds: Kinds | None
     missing: Missing
     inputs: Sequence[str]
+    interventions: Mapping[str, Sequence[str]]
 
 
 def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -68,7 +69,7 @@ def read_data(
     if made.patterns is None or made.has_rows:
         return made
     gaps = made.patterns.has_gaps
-    return made.stats() if gaps else made.patterns.known.with_inputs(made.inputs)
+    return made.stats() if gaps else made.patterns.known
 
 
 Sums = CellStats | PatternStats  # with discrete columns, or with missing cells
@@ -128,7 +129,7 @@ def read_sums(
         levels = {path: part.levels for path, part in zip(every, parts, strict=True)}
         _tell_shared(levels, tell)
     whole: Sums = total(parts)
-    return whole.with_inputs(reading["inputs"]) if reading["inputs"] else whole
+    return with_roles(whole, reading["inputs"], reading["interventions"])
 
 
 def check_columns(names: Mapping[str, Sequence[str]], columns: Sequence[str] | None) -> None:

@@ -143,6 +143,36 @@ def read_tiers(path: Path) -> list[list[str]]:
     return tiers
 
 
+_COLUMNS = ("column", "columns", "target", "targets", "node", "nodes", "variable", "variables")
+
+
+def read_interventions(path: Path) -> dict[str, list[str]]:
+    """The columns that were set in data sets: a line for each data set and column.
+
+    A first line that says which is the column, as "data set,column" or "target,batch", is a header.
+    """
+    with open_regular(path) as file:
+        content = file.read()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise OptionError(f"'{path}' is not text in UTF-8: {error}") from error
+    lines = [line for line in csv.reader(text.splitlines(), skipinitialspace=True) if any(line)]
+    wrong = next((line for line in lines if len(line) != 2 or not all(map(str.strip, line))), None)
+    if not lines or wrong is not None:
+        have = f"the line {','.join(wrong)!r}" if wrong else "no line"
+        raise OptionError(
+            f"'{path}' has {have}; each should have a data set and a column that was set there, as "
+            "in 'pma,PKC'"
+        )
+    named = [cell.strip().lower() in _COLUMNS for cell in lines[0]]
+    found: dict[str, list[str]] = {}
+    for line in lines[any(named) :]:
+        data_set, column = (line if not named[0] else line[::-1])[:2]
+        found.setdefault(data_set.strip(), []).append(column.strip())
+    return found
+
+
 _NAMES = "Names with a comma go in double quotes."
 
 Files = Annotated[
@@ -251,6 +281,14 @@ class Selection(Chosen):
             "distribution.",
         ),
     ] = None
+    interventions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Where columns were set by an experiment: a file with a line for each, the data "
+            "set and the column.",
+        ),
+    ] = None
 
     def options(
         self, entries: Sequence[str], common: Callable[[str], None] | None = None
@@ -262,6 +300,9 @@ class Selection(Chosen):
             "kinds": kinds_of(self.kinds),
             "missing": self.missing,
             "inputs": names(self.inputs) or (),
+            "interventions": (
+                {} if self.interventions is None else read_interventions(self.interventions)
+            ),
         }
 
 

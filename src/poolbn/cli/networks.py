@@ -90,6 +90,7 @@ def bootstrap(
         if not given.has_rows(files):
             rows = read_data(files, terminal.note, **options)
             options |= {"group": None, "columns": None, "missing": "error", "inputs": ()}
+            options |= {"interventions": {}}
         stopped = False
         try:
             boot = resample(
@@ -231,6 +232,7 @@ def report(
             kinds={node: fit.kind for node, fit in net.fits.items()},
             missing="drop",
             inputs=net.inputs,
+            interventions={},
         )
         rows = given.read_frame(data, **reading)
     make_folder(out.parent)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, reduce
 from operator import add
@@ -15,6 +15,13 @@ from poolbn.arguments import FLAG, PATH, TEXT, among, check_arguments, names_of
 from poolbn.arrays import Floats, Integers, Positions
 from poolbn.errors import NO_UNITS, DataError, InPython, MessagePart, Option, nearest
 from poolbn.moments.statsfile import Saved, read_file, write_file
+from poolbn.moments.targets import (
+    Interventions,
+    Targets,
+    among_columns,
+    among_data_sets,
+    checked_targets,
+)
 from poolbn.tables.kinds import ColumnKind
 from poolbn.wording import counted, noun_of
 
@@ -69,6 +76,10 @@ class AnyData(Protocol):
             """Columns that may be parents but never children."""
 
         @property
+        def interventions(self) -> Interventions:
+            """The columns that were set, for data sets in which some were."""
+
+        @property
         def n(self) -> Integers:
             """Rows of each data set, (F,)."""
 
@@ -92,6 +103,9 @@ class AnyData(Protocol):
 
         def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> Self:
             """The data sets at these positions, which may repeat, under other names."""
+
+        def _some(self, at: Sequence[int]) -> Self:
+            """The data sets at these positions, with all levels of columns."""
 
         def joined(self, alone: Sequence[int], name: Hashable) -> Self:
             """These data sets apart, and all others as one, the last."""
@@ -217,11 +231,84 @@ class AnyData(Protocol):
                 "all columns are inputs, which leaves none to learn about; leave one out of ",
                 Option("inputs", list(chosen)),
             )
-        return self._with(tuple(name for name in self.names if name in chosen))
+        return self._with(inputs=tuple(name for name in self.names if name in chosen))
 
-    def _with(self, inputs: tuple[str, ...]) -> Self:
+    def with_interventions(self, interventions: Targets) -> Self:
+        """The same where columns are known to have been set in some data sets.
+
+        There their values follow from no parents: the data sets are left out of the likelihood of
+        these columns, and count for all others. A column that was set in every data set becomes an
+        input.
+
+        Args:
+            interventions: for each such data set the columns, as in {"pma": ["PKC"]}.
+
+        Raises:
+            DataError: there is no such data set or column, or a column is an input.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> stats = pb.stats(trial, group="clinic").with_interventions({"NY": ["bmi"]})
+            >>> pb.fit_node(stats, "bmi", ["age"]).n_rows, stats.n_rows - stats.n[0]
+            (634, np.int64(634))
+        """
+        given = (self.names, self.levels, self.inputs, self.group)
+        return self._targeted(checked_targets(interventions, *given))
+
+    def _targeted(self, targets: Interventions) -> Self:
+        """With these interventions; what was set in all data sets becomes an input."""
+        everywhere = set(self.names) if len(targets) == len(self.levels) else set[str]()
+        for own in targets.values():
+            everywhere &= set(own)
+        if not everywhere:
+            return self._with(interventions=targets)
+        rest = among_columns(targets, [name for name in self.names if name not in everywhere])
+        return self._with(interventions=rest).with_inputs({*self.inputs, *everywhere})
+
+    def _with(self, **changes: Any) -> Self:
         own: Any = self
-        return cast("Self", replace(own, inputs=inputs))
+        return cast("Self", replace(own, **changes))
+
+    def data_sets_set(self, child: int) -> list[int]:
+        """Positions of the data sets in which a column was set."""
+        name, of = self.names[child], self.interventions
+        return [j for j, level in enumerate(self.levels) if name in of.get(level, ())]
+
+    def where_not_set(self, child: int) -> Self:
+        """The data sets that the likelihood of a column is about; itself if it was set nowhere.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> stats = pb.stats(trial, group="clinic").with_interventions({"NY": ["bmi"]})
+            >>> stats.where_not_set(0) is stats, stats.where_not_set(1).levels
+            (True, ('MN', 'KY', 'MS'))
+        """
+        return self.without([self.levels[j] for j in self.data_sets_set(child)])
+
+    def without(self, levels: Collection[Hashable]) -> Self:
+        """The data without some data sets; itself if it has none of these."""
+        kept = tuple(j for j, level in enumerate(self.levels) if level not in levels)
+        if len(kept) == len(self.levels):
+            return self
+        if kept not in self._views:
+            self._views[kept] = self._some(list(kept))._with(interventions={})
+        return cast("Self", self._views[kept])
+
+    def _targets_joined(self, alone: Sequence[int], name: Hashable) -> Interventions:
+        """The interventions of `joined`."""
+        F = len(self.levels)
+        new = [self.levels[j] if j in alone else name for j in range(F)]
+        return among_data_sets(self.interventions, self.levels, range(F), new)
+
+    def where_set(self, child: int) -> Self:
+        """The data sets in which a column was set, of which there are some."""
+        return self._some(self.data_sets_set(child))._with(interventions={})
+
+    @cached_property
+    def _views(self) -> dict[tuple[int, ...], Any]:
+        return {}
 
     def drawn(self, k: int) -> Any:
         """The k-th data that there may be without missing cells, all that is uncertain drawn."""
@@ -318,6 +405,10 @@ class WithoutRows(AnyData, Protocol):
     def mostly_unique(self) -> frozenset[str]:
         """Columns in which more than half of the rows have a value of their own: not known."""
         return frozenset()
+
+    def _some(self, at: Sequence[int]) -> Self:
+        """The data sets at these positions, with all levels of columns."""
+        return self.data_sets(at, [self.levels[j] for j in at])
 
     def joined(self, alone: Sequence[int], name: Hashable) -> Self:
         """These data sets apart, and all others as one, the last."""

@@ -40,6 +40,7 @@ from poolbn.moments.indicators import (
     spans,
 )
 from poolbn.moments.statsfile import OTHER, Discrete, Saved
+from poolbn.moments.targets import Interventions, added, among_columns, among_data_sets
 from poolbn.tables.kinds import joined_levels
 from poolbn.tables.labels import Spellings
 from poolbn.wording import counted, listed, shortened, visible
@@ -212,6 +213,7 @@ class CellStats(WithoutRows):
         merged: columns with a level "other" that stands for several, and for which, as far as that
             is known.
         left_out: columns that `coarsened` left out.
+        interventions: the columns that were set, for data sets in which some were.
 
     Examples:
         >>> import poolbn as pb
@@ -236,6 +238,7 @@ class CellStats(WithoutRows):
     inputs: tuple[str, ...] = ()
     merged: Mapping[str, Levels] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+    interventions: Interventions = field(default_factory=dict)
 
     @property
     def levels(self) -> tuple[Hashable, ...]:
@@ -310,6 +313,7 @@ class CellStats(WithoutRows):
             cells=cells,
             inputs=tuple(name for name in names if name in self.inputs),
             merged={name: self.merged[name] for name in names if name in self.merged},
+            interventions=among_columns(self.interventions, names),
         )
 
     def __add__(self, other: CellStats) -> CellStats:
@@ -345,30 +349,41 @@ class CellStats(WithoutRows):
             for part in parts
         )
         cells = left.together(rest, sizes)
-        return replace(
+        made = replace(
             parts[0],
             numbers=settled(numbers, cells, parts[0].categories),
             cells=cells,
             merged=merged,
             left_out=tuple(dict.fromkeys((*self.left_out, *right.left_out))),
         )
+        return made._targeted(added((part.levels, part.interventions) for part in (self, right)))
+
+    def _some(self, at: Sequence[int]) -> CellStats:
+        """The data sets at these positions, with all levels of columns."""
+        return self._taken(at, [self.levels[j] for j in at])
+
+    def _taken(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> CellStats:
+        """The data sets at these positions, under other names."""
+        parts = [np.arange(self._offsets[j], self._offsets[j + 1]) for j in at]
+        some = np.concatenate(parts)
+        data_set = np.repeat(np.arange(len(at)), list(map(len, parts)))
+        cells = Cells(data_set, self.cells.codes[some], self.cells.n[some])
+        return replace(self, numbers=self.numbers.data_sets(at, levels), cells=cells)
 
     def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> CellStats:
         """The data sets at these positions, which may repeat, under other names.
 
         Levels that none of them has are gone.
         """
-        parts = [np.arange(self._offsets[j], self._offsets[j + 1]) for j in at]
-        some = np.concatenate(parts)
-        data_set = np.repeat(np.arange(len(at)), list(map(len, parts)))
-        cells = Cells(data_set, self.cells.codes[some], self.cells.n[some])
-        codes, columns = iter(cells.codes.T), []
+        new = tuple(levels)
+        targets = among_data_sets(self.interventions, self.levels, at, new)
+        some = self._taken(at, new)
+        codes, columns = iter(some.cells.codes.T), []
         for k, own in enumerate(self.categories):
             there = np.unique(next(codes)) if own else np.arange(0)
             code = np.searchsorted(there, np.arange(len(own)))
             columns.append(Form(k, tuple(own[i] for i in there), code))
-        numbers = self.numbers.data_sets(at, levels)
-        made = replace(self, numbers=numbers, cells=cells)._recoded(columns)
+        made = some._recoded(columns)._targeted(targets)
         of = dict(zip(made.names, made.categories, strict=True))
         merged = {name: gone for name, gone in made.merged.items() if of[name][-1] == OTHER}
         return replace(made, merged=merged)
@@ -458,7 +473,8 @@ class CellStats(WithoutRows):
             check_values(self.numbers, SMALLEST)
         merged = tuple(name for name in self.names if name in self.merged)
         discrete = Discrete(self.names, self.categories, merged, self.cells)
-        return saved_of(replace(self.numbers, inputs=self.inputs))._replace(discrete=discrete)
+        told = replace(self.numbers, inputs=self.inputs, interventions=self.interventions)
+        return saved_of(told)._replace(discrete=discrete)
 
     def _check_cells(self) -> None:
         """Raise for configurations of few rows."""
@@ -481,12 +497,16 @@ class CellStats(WithoutRows):
             F = len(stats.levels)
             cells = Cells(np.arange(F), np.zeros((F, 0), dtype=np.int64), stats.n)
             none = ((),) * len(stats.names)
-            return CellStats(stats.names, none, replace(stats, inputs=()), cells, stats.inputs)
-        numbers = settled(replace(stats, inputs=()), discrete.cells, discrete.categories)
+            moments = replace(stats, inputs=(), interventions={})
+            made = CellStats(stats.names, none, moments, cells, stats.inputs)
+            return replace(made, interventions=stats.interventions)
+        moments = replace(stats, inputs=(), interventions={})
+        numbers = settled(moments, discrete.cells, discrete.categories)
         merged = dict.fromkeys(discrete.merged, ())
-        return CellStats(
+        made = CellStats(
             discrete.names, discrete.categories, numbers, discrete.cells, stats.inputs, merged
         )
+        return replace(made, interventions=stats.interventions)
 
     def __repr__(self) -> str:
         lines = in_words("CellStats", self)
@@ -502,7 +522,7 @@ def simplest(stats: GroupStats | CellStats) -> GroupStats | CellStats:
     """The same, as `GroupStats` where no column is discrete."""
     if isinstance(stats, GroupStats) or any(stats.categories):
         return stats
-    return replace(stats.numbers, inputs=stats.inputs)
+    return replace(stats.numbers, inputs=stats.inputs, interventions=stats.interventions)
 
 
 def _discrete(names: Sequence[str], categories: Sequence[Levels]) -> list[str]:

@@ -18,6 +18,7 @@ from poolbn.moments.facts import NOTHING, UNKNOWN, ColumnFacts, Distinct, joined
 from poolbn.moments.patterns import Gaps
 from poolbn.moments.statsfile import Saved
 from poolbn.moments.sums import Sums
+from poolbn.moments.targets import Interventions, added, among_columns, among_data_sets
 from poolbn.moments.units import UnitSums, together
 from poolbn.tables.grouping import DATA_SET
 from poolbn.tables.labels import Spellings
@@ -184,6 +185,7 @@ class GroupStats(OnlySums):
             expected ones, and do not add up: `patterns` do.
         units: sums of units inside data sets; None where there are none. They add up as long as no
             unit has rows in two parts.
+        interventions: the columns that were set, for data sets in which some were.
 
     Examples:
         >>> import poolbn as pb
@@ -211,6 +213,7 @@ class GroupStats(OnlySums):
     cubes: Floats = field(default_factory=lambda: np.zeros(0))
     filled: Filled | None = None
     units: UnitSums | None = None
+    interventions: Interventions = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.facts:
@@ -259,16 +262,19 @@ class GroupStats(OnlySums):
 
     def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> GroupStats:
         """The data sets at these positions, which may repeat, under other names."""
+        new = tuple(levels)
+        targets = among_data_sets(self.interventions, self.levels, at, new)
         if self.patterns is not None:
-            return self._completed(self.patterns.data_sets(at, levels))
+            return self._completed(self.patterns.data_sets(at, new))._targeted(targets)
         arrays = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
         units = None if self.units is None else self.units.taken(at)
-        return replace(self, levels=tuple(levels), units=units, **arrays)
+        return replace(self, levels=new, units=units, **arrays)._targeted(targets)
 
     def joined(self, alone: Sequence[int], name: Hashable) -> GroupStats:
         """These data sets apart, and all others as one, the last."""
         if self.patterns is not None:  # which add up
-            return self._completed(self.patterns.joined(alone, name))
+            made = self._completed(self.patterns.joined(alone, name))
+            return made._targeted(self._targets_joined(alone, name))
         return super().joined(alone, name)
 
     def _completed(self, patterns: Any) -> GroupStats:
@@ -312,6 +318,7 @@ class GroupStats(OnlySums):
             self.cubes[:, columns],
             self.filled and replace(self.filled, observed=self.filled.observed[:, columns]),
             None if self.units is None else self.units.chosen(columns),
+            among_columns(self.interventions, names),
         )
 
     def family(self, child: str, parents: Sequence[str]) -> GroupStats:
@@ -344,7 +351,7 @@ class GroupStats(OnlySums):
 
     @classmethod
     def _of_saved(cls, saved: Saved) -> GroupStats:
-        return GroupStats(*saved[:9], units=saved.units)
+        return GroupStats(*saved[:9], units=saved.units, interventions=saved.interventions or {})
 
     def __repr__(self) -> str:
         columns = f"columns: {visible(shortened(self.names, SHOWN))}"
@@ -396,7 +403,9 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
     index: dict[Hashable, int] = {}
     spellings = Spellings()
     units: list[tuple[UnitSums, Integers, Floats]] = []
+    targets: list[tuple[Sequence[Hashable], Interventions]] = []
     for part in chain((first,), coming):
+        targets.append((part.levels, part.interventions))
         spellings.add(part.levels)
         if (part.units is None) != (first.units is None):
             raise DataError(
@@ -414,7 +423,8 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
         if same.units is not None:
             units.append((same.units, at, same.mean))
     whole = of_sums(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
-    return replace(whole, inputs=first.inputs, units=_units_of(units, whole.mean))
+    whole = replace(whole, inputs=first.inputs, units=_units_of(units, whole.mean))
+    return whole._targeted(added(targets))
 
 
 def _units_of(parts: Sequence[tuple[UnitSums, Integers, Floats]], mean: Floats) -> UnitSums | None:
@@ -449,7 +459,7 @@ def of_sums(
 def saved_of(stats: GroupStats, gaps: Gaps | None = None) -> Saved:
     """What a file keeps."""
     own: Any = {name: getattr(stats, name) for name in Saved._fields[:9]}
-    return Saved(**own, gaps=gaps, units=stats.units)
+    return Saved(**own, gaps=gaps, units=stats.units, interventions=stats.interventions)
 
 
 def _shareable(stats: GroupStats, units: UnitSums) -> UnitSums:

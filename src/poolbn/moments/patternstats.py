@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from poolbn.moments.patterns import (
 )
 from poolbn.moments.statsfile import Saved
 from poolbn.moments.sums import Sums
+from poolbn.moments.targets import Interventions
 from poolbn.multiplicity import adjusted_p
 from poolbn.tables.missing import check_left, packed
 from poolbn.wording import counted
@@ -228,8 +229,13 @@ class PatternStats(OnlySums):
         """The k-th statistics that the rows may have had if no cell were missing."""
         return self._filled.drawn(k)
 
-    def _with(self, inputs: tuple[str, ...]) -> PatternStats:
-        return replace(self, known=replace(self.known, inputs=inputs))
+    @property
+    def interventions(self) -> Interventions:
+        """The columns that were set, for data sets in which some were."""
+        return self.known.interventions
+
+    def _with(self, **changes: Any) -> PatternStats:
+        return replace(self, known=replace(self.known, **changes))
 
     def data_sets(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> PatternStats:
         """The data sets at these positions, which may repeat, under other names."""
@@ -447,6 +453,7 @@ class PatternStats(OnlySums):
 def _with(known: GroupStats, more: Sums) -> GroupStats:
     """Statistics of rows without gaps, and more of them."""
     others = of_sums(known.names, known.levels, more, known.group, known.facts)
+    others = replace(others, interventions=known.interventions)
     return replace(total((known, others)), facts=known.facts) if others.n.any() else known
 
 

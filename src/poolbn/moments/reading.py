@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from poolbn.arguments import NAMES, PATH, among, check_arguments, names_of
+from poolbn.arguments import DICT, NAMES, PATH, among, check_arguments, names_of
 from poolbn.arrays import Floats, Integers
 from poolbn.errors import DROP, NO_UNITS, DataError, InPython, Option, OptionError
-from poolbn.moments.cases import list_of_names
+from poolbn.moments.cases import AnyData, list_of_names
 from poolbn.moments.cellstats import CellStats, settled, simplest
 from poolbn.moments.facts import NOTHING
 from poolbn.moments.groupstats import GroupStats, of_sums, saved_of, total
@@ -23,6 +23,7 @@ from poolbn.moments.patterns import GapsInTheMaking
 from poolbn.moments.patternstats import PatternStats
 from poolbn.moments.statsfile import Checkpoint, Saved
 from poolbn.moments.sums import Sums
+from poolbn.moments.targets import Targets
 from poolbn.moments.units import OpenUnits, UnitTally
 from poolbn.tables import data
 from poolbn.tables.data import Reading, Rows, prepare
@@ -263,17 +264,32 @@ def tally(rows: data.Rows) -> CellStats:
 
 
 def check_reading(
-    group: object, columns: object, inputs: object, checkpoint: object = None
+    group: object,
+    columns: object,
+    inputs: object,
+    interventions: object = None,
+    checkpoint: object = None,
 ) -> None:
     """Raise for options of reading that are of wrong kinds, whoever takes them."""
     check_arguments(
         group=(group, GROUP_KIND.or_none()),
         columns=(columns, NAMES.or_none()),
         inputs=(inputs, NAMES),
+        interventions=(interventions, DICT.or_none()),
         checkpoint=(checkpoint, PATH.or_none()),
     )
     if columns is not None and not isinstance(columns, str | Iterator):
         names_of("columns", columns)
+
+
+D = TypeVar("D", bound=AnyData)
+
+
+def with_roles(data: D, inputs: Iterable[str], interventions: Targets | None) -> D:
+    """The data with columns that are inputs, and that were set; as they are where none is named."""
+    chosen = list_of_names("inputs", inputs)
+    made = data.with_inputs(chosen) if chosen else data
+    return made.with_interventions(interventions) if interventions else made
 
 
 @overload
@@ -282,6 +298,7 @@ def stats(
     *,
     columns: Iterable[str] | None = None,
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
 ) -> GroupStats: ...
 
 
@@ -294,6 +311,7 @@ def stats(
     kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> GroupStats | CellStats: ...
 
@@ -306,6 +324,7 @@ def stats(
     kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> GroupStats | CellStats:
     """Read rows once and keep the statistics of each data set.
@@ -333,6 +352,10 @@ def stats(
             statistics are the expected ones. It is for continuous columns.
         inputs: columns that may be parents but never children, and have no distribution of their
             own: an arm, a design variable, what describes a data set. Scores leave them out.
+        interventions: for data sets that are experiments the columns that were set there, as in
+            {"pma": ["PKC"]}. There such a column follows from no parents, and its likelihood leaves
+            the data set out; for all other columns the data set counts. A column that was set in
+            every data set becomes an input. See docs/interventions.md.
         checkpoint: a folder that keeps the statistics of each file, so that reading many files can
             be stopped and started again; for continuous columns.
 
@@ -353,15 +376,14 @@ def stats(
           KY  207 rows, 4 dropped
           MS  191 rows, 1 dropped
     """
-    check_reading(group, columns, inputs, checkpoint)
-    inputs = list_of_names("inputs", inputs)
+    check_reading(group, columns, inputs, interventions, checkpoint)
     found: GroupStats | CellStats
     if isinstance(source, GroupStats | CellStats | PatternStats):
         some = source if columns is None else source.select(columns)
         found = some.completed() if isinstance(some, PatternStats) else simplest(some)
     else:
         found = _of_rows(source, group, columns, kinds, missing, checkpoint)
-    return found.with_inputs(inputs) if inputs else found
+    return with_roles(found, inputs, interventions)
 
 
 def _of_rows(

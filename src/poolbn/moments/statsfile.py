@@ -38,6 +38,7 @@ from poolbn.errors import FileError
 from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
 from poolbn.moments.indicators import Cells, indicator_columns, labels_of, moments_of
 from poolbn.moments.patterns import Gaps
+from poolbn.moments.targets import Interventions
 from poolbn.moments.units import UnitSums
 from poolbn.tables.data import Reading
 from poolbn.tables.paths import identity
@@ -250,7 +251,7 @@ def _check_moments(found: Saved, made: Discrete) -> None:
 _FORMAT = "poolbn-statistics"
 _VERSION = 3
 _HEADER = ("poolbn", "group", "names", "levels", "sections")
-SECTIONS = ("moments", "columns", "inputs", "gaps", "levels", "cells", "units")
+SECTIONS = ("moments", "columns", "inputs", "interventions", "gaps", "levels", "cells", "units")
 _BY_DIGITS = [ColumnFacts(digits) for digits in (None, *range(FULL + 1))]
 _DTYPES = ("<i8", "<f8", "<f8", "<i8")
 _MOST = 2**53  # rows: counts stay exact as floats
@@ -281,6 +282,7 @@ class Saved(NamedTuple):
     gaps: Gaps | None = None
     discrete: Discrete | None = None
     units: UnitSums | None = None
+    interventions: Interventions | None = None
 
     @property
     def kinds(self) -> list[str]:
@@ -385,6 +387,10 @@ def _body(saved: Saved, release: str) -> bytes:
         sections["columns"] = _told(saved.facts, saved.kinds)
     if saved.inputs:
         sections["inputs"] = json.dumps(saved.inputs).encode()
+    if saved.interventions:
+        at = saved.levels.index
+        each = [[at(level), own] for level, own in saved.interventions.items()]
+        sections["interventions"] = json.dumps(each).encode()
     if saved.gaps is not None:
         sections["gaps"] = _gaps_to_bytes(saved.gaps)
     if saved.discrete is not None:
@@ -532,8 +538,25 @@ def _moments(parsed: _Parsed, least: int, discrete: Discrete | None) -> Saved:
         raise ValueError("its inputs are not some of its columns")
     unknown = (UNKNOWN,) * width
     found = Saved(names, levels, n, mean, scatter, dropped, group, unknown, inputs, None, discrete)
+    found = found._replace(interventions=_targets(parsed, columns, levels, inputs))
     told = parsed.sections.get("columns")
     return found if told is None else found._replace(facts=_facts(told, found.kinds))
+
+
+def _targets(
+    parsed: _Parsed, columns: Sequence[str], levels: Sequence[Hashable], inputs: Sequence[str]
+) -> Interventions:
+    """The columns that were set, by data set."""
+    told = json.loads(parsed.sections.get("interventions", b"[]"))
+    free = [name for name in columns if name not in inputs]
+    found = {}
+    for j, own in told:
+        if type(j) is not int or not 0 <= j < len(levels) or levels[j] in found:
+            raise ValueError("what was set is not said of its data sets")
+        if not own or [name for name in free if name in own] != own:
+            raise ValueError(f"what was set in data set {levels[j]!r} are not some of its columns")
+        found[levels[j]] = tuple(own)
+    return found
 
 
 class Checkpoint:

@@ -32,8 +32,10 @@ from poolbn.moments.reading import (
     of_reading,
     patterns_of,
     stats,
+    with_roles,
 )
 from poolbn.moments.sums import Sums
+from poolbn.moments.targets import Interventions, Targets, among_columns, among_data_sets
 from poolbn.moments.units import UnitSums, UnitTally, of_rows
 from poolbn.tables.data import Reading, as_parts, prepare_kinds
 from poolbn.tables.grouping import Group
@@ -74,6 +76,7 @@ class Table(AnyData):
         units: the number of each row's unit, (n,), 0, 1, ... from data set to data set; None where
             there are no units inside data sets.
         unit: the column that says the units.
+        interventions: the columns that were set, for data sets in which some were.
 
     Examples:
         >>> import poolbn as pb
@@ -96,6 +99,7 @@ class Table(AnyData):
     inputs: tuple[str, ...] = ()
     units: Integers | None = None
     unit: str | None = None
+    interventions: Interventions = field(default_factory=dict)
 
     @property
     def n(self) -> Integers:
@@ -192,6 +196,7 @@ class Table(AnyData):
             categories=tuple(self.categories[k] for k in at),
             values=self.values[at],
             inputs=tuple(name for name in names if name in self.inputs),
+            interventions=among_columns(self.interventions, names),
         )
 
     @cached_property
@@ -231,8 +236,19 @@ class Table(AnyData):
 
         Levels that none of them has are gone.
         """
+        new = tuple(levels)
+        targets = among_data_sets(self.interventions, self.levels, at, new)
+        made = self._taken(at, new)._seen_alone()
+        return replace(made, dropped=self.dropped[at])._targeted(targets)
+
+    def _taken(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> Self:
+        """The rows of the data sets at these positions."""
         parts = [np.arange(self.offsets[j], self.offsets[j + 1]) for j in at]
-        return replace(self.some_rows(parts, levels), dropped=self.dropped[at])
+        return self._rows(np.concatenate(parts), list(map(len, parts)), levels)
+
+    def _some(self, at: Sequence[int]) -> Self:
+        """The data sets at these positions, with all levels of columns."""
+        return self._taken(at, [self.levels[j] for j in at])
 
     @property
     def without_units(self) -> Self:
@@ -247,7 +263,8 @@ class Table(AnyData):
         order = np.argsort(new[self.data_set], kind="stable")
         levels = [*(self.levels[j] for j in alone), name]
         made = self._rows(order, np.bincount(new, self.n, F).astype(np.int64), levels)
-        return replace(made, dropped=np.bincount(new, self.dropped, F).astype(np.int64))
+        made = replace(made, dropped=np.bincount(new, self.dropped, F).astype(np.int64))
+        return made._targeted(self._targets_joined(alone, name))
 
     def _rows(
         self, rows: Positions, n: Sequence[int] | Integers, levels: Iterable[Hashable]
@@ -375,6 +392,7 @@ def table(
     kinds: Kinds | None = None,
     missing: Missing = "error",
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
 ) -> Table:
     """Read rows with columns of all kinds into memory.
 
@@ -389,6 +407,7 @@ def table(
         missing: "error" refuses missing cells, "drop" leaves out the rows that have one. "em" keeps
             them for `pb.learn`, `pb.bootstrap` and `pb.compare`, which fill them.
         inputs: columns that may be parents but never children, as for `pb.stats`.
+        interventions: columns that were set in some data sets, as for `pb.stats`.
 
     Raises:
         DataError: the source, a column or a cell cannot be used; the message says which.
@@ -399,12 +418,12 @@ def table(
         >>> pb.table(trial, group="clinic", kinds={"age": "count"}).kinds
         ('count', 'continuous')
     """
-    check_reading(group, columns, inputs, None)
+    check_reading(group, columns, inputs, interventions)
     reading, found = prepare_kinds(
         source, group=group, columns=columns, missing=missing, kinds=kinds
     )
     made, _ = in_order(reading, found, kinds or {})
-    return made.with_inputs(inputs) if (inputs := list_of_names("inputs", inputs)) else made
+    return with_roles(made, inputs, interventions)
 
 
 def table_like(
@@ -435,13 +454,13 @@ def gathered(
     kinds: Kinds | None,
     missing: Missing,
     inputs: Iterable[str],
+    interventions: Targets | None,
 ) -> Data:
     """What networks are learned from: statistics where all columns are continuous, else rows.
 
     Options are as for `table`; the source may be what `stats` and `table` return.
     """
-    check_reading(group, columns, inputs, None)
-    chosen = list_of_names("inputs", inputs)
+    check_reading(group, columns, inputs, interventions)
     made: Data
     if is_data(source):
         check_no_group(group)
@@ -464,7 +483,7 @@ def gathered(
             made = stats(source, group=group, columns=reading.names, missing=missing)
         else:
             made = of_reading(reading)
-    return made.with_inputs(chosen) if chosen else made
+    return with_roles(made, inputs, interventions)
 
 
 def in_order(

@@ -41,7 +41,7 @@ def variances_table(fits: Mapping[str, LocalFit], data: Data) -> pd.DataFrame:
     """A row for each node: its variance, the share of each level, and correlations inside them."""
     rows: list[tuple[Any, ...]] = []
     for node, fit in fits.items():
-        of = None if fit.is_given else fit.variances(data)
+        of = None if fit.is_given else fit.unset.variances(fit.about(data))
         if of is None:
             rows.append((node, *(math.nan,) * 7, ""))
             continue
@@ -65,16 +65,18 @@ def effects_table(
     for parent, child in dag.arcs:
         for term in fits[child].terms(parent):
             told = (parent, term.level, child, term.outcome, term.scale)
-            own = term.reported(term.own)
+            own, child_set = term.reported(term.own), fits[child].was_set
+            free = [j for j, level in enumerate(levels) if level not in child_set]
             if by == "arc":
                 ends = term.reported(t_interval(term.effect, term.se, term.df, interval))
                 numbers = (term.reported(term.effect), term.se, term.df, *ends.tolist())
-                varies = (term.between_sd, opposite(term.effect, term.own))
+                varies = (term.between_sd, opposite(term.effect, term.own[free]))
                 rows.append((*told, str(fits[child].pooling), *numbers, *varies, *own))
             else:
                 ends = term.reported(t_interval(term.own, term.own_se, term.own_df, interval))
                 each = (levels, own, term.own_se, term.own_df, *ends.T)
-                rows += [(*told, *values) for values in zip(*each, strict=True)]
+                every = [(*told, *values) for values in zip(*each, strict=True)]
+                rows += [every[j] for j in free]
     names = [*COLUMNS, *level_columns(levels, COLUMNS)] if by == "arc" else list(_LONG)
     return pd.DataFrame(rows, columns=pd.Index(names, dtype=object))
 
@@ -86,7 +88,9 @@ def heterogeneity_table(dag: Dag, fits: Mapping[str, LocalFit], data: Data | Non
     """
     _check_several(dag, fits, data)
     found = {
-        (of, child): test for child in dag.nodes for of, test in fits[child].equality(data).items()
+        (of, child): test
+        for child in dag.nodes
+        for of, test in fits[child].unset.equality(_about(fits[child], data)).items()
     }
     arcs, nodes = list(dag.arcs), [name for name in found if name[0] == RESIDUAL]
     adjusted = [adjusted_p([found[name].p_value for name in names]) for names in (arcs, nodes)]
@@ -105,13 +109,20 @@ def within_between_table(
     unit = next((fit.unit for fit in fits.values() if fit.unit is not None), None)
     for groups in (group,) if unit is None else (unit, group):
         inner = groups == unit
-        each = {node: fits[node].within_between(data, interval, units=inner) for node in dag.nodes}
+        each = {
+            node: fit.unset.within_between(_about(fit, data), interval, units=inner)
+            for node, fit in fits.items()
+        }
         for parent, child in dag.arcs:
             if (numbers := each[child]) is not None:
                 columns = fits[child].columns_of(parent)
                 rows += [(parent, level, child, groups, *numbers[k]) for k, _, level in columns]
     table = pd.DataFrame(rows, columns=["parent", "level", "child", "groups", *NUMBERS])
     return table.assign(p_adjusted=adjusted_p(table["p_value"].tolist()))
+
+
+def _about(fit: LocalFit, data: Data | None) -> Data | None:
+    return None if data is None else fit.about(data)
 
 
 def _check_several(dag: Dag, fits: Mapping[str, LocalFit], data: Data | None) -> None:

@@ -122,6 +122,22 @@ class Network(Presented, Graphical, Questions):
         """Nodes that are parents only, and have no distribution of their own."""
         return tuple(node for node, fit in self.fits.items() if fit.pooling == INPUT)
 
+    @property
+    def interventions(self) -> dict[Hashable, tuple[str, ...]]:
+        """The nodes that were set, for data sets in which some were, see `pb.stats`.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.learn(trial, group="clinic", interventions={"NY": ["bmi"]}).interventions
+            {'NY': ('bmi',)}
+        """
+        found = {
+            level: tuple(node for node, fit in self.fits.items() if level in fit.was_set)
+            for level in self.levels
+        }
+        return {level: nodes for level, nodes in found.items() if nodes}
+
     @cached_property
     def linear_fits(self) -> Mapping[str, LinearFit]:
         """The fits of a network whose columns are all continuous.
@@ -769,6 +785,10 @@ class Network(Presented, Graphical, Questions):
             f"{why} there, so left out of {node}: {listed([str(v) for v in fit.left_out])}"
             for node, fit in self.fits.items()
             if fit.left_out
+        ]
+        out += [
+            f"set in {level}, so left out there: {listed(nodes, _NAMED)}"
+            for level, nodes in self.interventions.items()
         ]
         if self.missing is not None:
             lacking = self.missing_cells().sum(axis=1)

@@ -19,6 +19,7 @@ from poolbn.nodes import kinds
 from poolbn.nodes.auto import Auto
 from poolbn.nodes.conditional import ByConfiguration
 from poolbn.nodes.gaussianfit import GaussianFit, of_nodes
+from poolbn.nodes.kinds import in_all_data_sets
 from poolbn.nodes.lmm import Random
 from poolbn.nodes.localfit import LocalFit, grouped
 from poolbn.nodes.model import Choice, same_for_all
@@ -98,7 +99,9 @@ def fit_node(
         child, parents, pooling = _of_formula(stats, child, parents, pooling)
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)
     model = as_pooling(pooling)
-    return grouped(_fit(stats, child, parents, model), stats.group)
+    check_family(stats.names, child, parents)
+    free = stats.where_not_set(stats.names.index(child))
+    return grouped(in_all_data_sets(_fit(free, child, parents, model), stats), stats.group)
 
 
 def _of_formula(
@@ -138,7 +141,6 @@ def _of_formula(
 
 
 def _fit(stats: Data, child: str, parents: Sequence[str], model: Choice) -> LocalFit:
-    check_family(stats.names, child, parents)
     if is_normal(stats.kind(child)):
         levels = [stats.categories[stats.names.index(name)] for name in parents]
         found = sums_with(stats, [*parents, child])

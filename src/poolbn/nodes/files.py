@@ -169,6 +169,7 @@ def encode(fit: LocalFit) -> dict[str, Any]:
     told["pooling"] = written(fit.pooling, discrete=_says_discrete(type(fit)))
     kept = _keys(type(fit))
     kept -= {name for name in _OF_UNITS if told.get(name) is None}
+    kept -= {"was_set"} if not fit.was_set else set()
     return {name: _encoded(value) for name, value in told.items() if name in kept}
 
 
@@ -229,16 +230,17 @@ def decode(
     optional: dict[str, Any] = {"left_out": [], "intervals": None, "unit_share": None}
     if not linear:
         optional = {"unit_sd": None} if issubclass(kind, RegressionFit) else {}
-    values = optional | encoded
+    values = {"was_set": []} | optional | encoded
     check_keys(f"node {node!r}", values, _keys(kind))
     values.pop("model", None)
     _check_parents(of, values, node, given, linear=linear)
     for name in ("child", "detail"):
         as_text(of(name), values[name])
-    for name in ("left_out", "counts", *["categories"] * (not linear)):
+    for name in ("left_out", "was_set", "counts", *["categories"] * (not linear)):
         values[name] = tuple(as_list(of(name), values[name]))
-    check_levels(values["left_out"])
-    if not set(values["left_out"]) <= set(levels):
+    out = (*values["left_out"], *values["was_set"])
+    check_levels(out)
+    if not set(out) < set(levels):
         raise ValueError("a data set that is left out is not among the data sets")
     _check_categories(of, values)
     values["pooling"] = _decoded_pooling(

@@ -192,8 +192,9 @@ class GaussianFit(LinearFit):
 
     def new_data_sets(self, sets: int, draws: int, rng: np.random.Generator) -> Self:
         """Parameters of new data sets, for each draw of the population if there are draws."""
-        coef = self._population.new_data_sets(sets, draws, rng)
-        return self._imagined(coef, np.full(len(coef), self.sigma2.mean()))
+        own = self.unset
+        coef = own._population.new_data_sets(sets, draws, rng)
+        return own._imagined(coef, np.full(len(coef), own.sigma2.mean()))
 
     def _imagined(self, coef: Floats, sigma2: Floats) -> Self:
         return replace(self, levels=tuple(range(len(coef))), coef=coef, sigma2=sigma2)
@@ -209,11 +210,14 @@ class GaussianFit(LinearFit):
         """Coefficients of the population, (draws, q); without pooling the mean of data sets'."""
         if self.fixed is not None:
             return self._population.draws(draws, rng)
-        own = self.data_set_draws(draws, rng).coef
+        own = self.unset.data_set_draws(draws, rng).coef
         return np.asarray(own.reshape(draws, -1, own.shape[1]).mean(axis=1))
 
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], GaussianPredictions]:
         """What draws the parameters that rows leave possible, as if they were certain."""
+        if self.was_set:  # there they are not those of a regression
+            sure = self.predictive(np.ones(len(self.levels), dtype=bool))
+            return lambda rng: sure
         X = design(self.parents, self.given, rows.values, len(rows.x))
         T = Basis.of_rows(X, np.ones(len(X))).T
         Z, sigma2 = X @ T, np.maximum(self.sigma2, 1e-300)
@@ -245,6 +249,8 @@ class GaussianFit(LinearFit):
         Raises:
             DataError: without pooling, the rows do not give all coefficients and a variance.
         """
+        if self.was_set:
+            return self._beside_set(name, new, n)
         stats = _no_rows(name, (*self.columns, self.child)) if new is None else new.stats()
         family = stats.family(self.child, self.columns)
         if self.fixed is not None:
@@ -283,8 +289,47 @@ class GaussianFit(LinearFit):
         found = {name: getattr(self, name)[at] for name in names}
         return replace(
             self, levels=levels, left_out=self._left_out(at, levels), total_cov=total[at],
-            between_cov=between[at], saved_intervals=own, sums=None, later=None, **found,
+            was_set=self._was_set(at, levels), between_cov=between[at], saved_intervals=own,
+            sums=None, later=None, **found,
         )  # fmt: skip
+
+    def set_to(self, where: Data) -> Self:
+        """Where the node was set: its mean and variance there."""
+        mean, variance = of_values(sums_with(where, [self.child]), self.child)
+        F, q = len(mean), self.coef.shape[1]
+        coef, cov, none = np.zeros((F, q)), np.zeros((F, q, q)), np.zeros(F)
+        coef[:, 0], cov[:, 0, 0] = mean, variance / where.n
+        known, share = self.intervals, self.unit_share
+        if known is not None:
+            known = known._replace(se=np.full((F, q), math.nan), df=np.full((F, q), math.nan))
+        if share is not None:  # rows are independent, unless the column describes units
+            share = np.full(F, float((share == 1).all()))
+        return replace(
+            self, levels=where.levels, was_set=where.levels, coef=coef, coef_cov=cov,
+            sigma2=variance, squares=none, df=none, effective_df=none, rows=none,
+            total_cov=cov, between_cov=np.zeros_like(cov), saved_intervals=known, sums=None,
+            later=None, unit_share=share,
+        )  # fmt: skip
+
+    def joined(self, there: Self, levels: tuple[Hashable, ...]) -> Self:
+        """The fit with data sets in which the node was set, in this order."""
+        every = (*self.levels, *there.levels)
+        at = [every.index(level) for level in levels]
+        free, out = (fit.taken(range(len(fit.levels)), fit.levels) for fit in (self, there))
+        names = ["coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows"]
+        names += ["total_cov", "between_cov"] + ["unit_share"] * (self.unit_share is not None)
+        found: dict[str, Any] = {
+            name: np.concatenate([getattr(free, name), getattr(out, name)]) for name in names
+        }
+        known = free.saved_intervals
+        if known is not None and out.saved_intervals is not None:
+            se, df = (
+                np.vstack([getattr(known, name), getattr(out.saved_intervals, name)])
+                for name in ("se", "df")
+            )
+            known = known._replace(se=se, df=df)
+        both = replace(free, levels=every, was_set=there.levels, saved_intervals=known, **found)
+        return both.taken(at, levels)
 
     def alone(self, parent: str, data: Data) -> list[tuple[Floats, Floats, Floats]]:
         """Least squares in each data set; Student's t, because data sets can be small."""
@@ -302,6 +347,9 @@ class GaussianFit(LinearFit):
 
     def terms(self, parent: str) -> Iterator[Term]:
         """The effects of a parent: differences."""
+        if self.was_set:
+            yield from self._in_all(self.unset.terms(parent))
+            return
         for at, column, level in self.columns_of(parent):
             k = at + 1
             effect, se, df = self.population(k)
@@ -422,9 +470,10 @@ class GaussianFit(LinearFit):
 
     def in_population(self) -> Self:
         """The fit of one data set, which is like the population."""
-        fixed = self.coef.mean(axis=0) if self.fixed is None else self.fixed
-        variance = np.array([self.sigma2.mean()])
-        return replace(self, levels=self.levels[:1], coef=fixed[None], sigma2=variance)
+        own = self.unset
+        fixed = own.coef.mean(axis=0) if own.fixed is None else own.fixed
+        variance = np.array([own.sigma2.mean()])
+        return replace(own, levels=own.levels[:1], coef=fixed[None], sigma2=variance)
 
     def residuals(self, x: Floats, fitted: Floats, sets: Integers) -> Floats:
         """Differences in standard deviations."""
@@ -439,6 +488,16 @@ class GaussianFit(LinearFit):
         at = stats.names.index
         family = at(self.child), tuple(map(at, self.columns))
         return replace(self, later=partial(intervals_with_error, self, stats, family))
+
+
+def of_values(stats: GroupStats, name: str) -> tuple[Floats, Floats]:
+    """Mean and variance of a column in each data set, (F,) each.
+
+    The variance is not quite 0 where it is constant: other values are not impossible.
+    """
+    i = stats.names.index(name)
+    least = 1e-6 * standardise(stats).scale[i] ** 2
+    return stats.mean[:, i], np.maximum(stats.scatter[:, i, i] / stats.n, least)
 
 
 def least_squares(stats: GroupStats) -> linear.LeastSquaresFit:

@@ -8,7 +8,7 @@ import numpy as np
 
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.standardised import standardise
-from poolbn.nodes.gaussianfit import GaussianFit
+from poolbn.nodes.gaussianfit import GaussianFit, of_values
 from poolbn.nodes.localfit import Counts, Floats, Given, Pooling, Status
 
 
@@ -66,23 +66,17 @@ INPUT_DETAIL = (
 
 
 def input_fit(stats: GroupStats, name: str) -> GaussianFit:
-    """An input: what each data set has of it, for rows that lack it; no likelihood, no parameters.
-
-    Its variance is that of the data set's rows, and not quite 0 where it is constant: other values
-    are not impossible.
-    """
+    """An input: what each data set has of it, for rows that lack it; it has no likelihood."""
     i = stats.names.index(name)
-    n = stats.n
-    data = standardise(stats)
-    variance = np.maximum(stats.scatter[:, i, i] / n, 1e-6 * data.scale[i] ** 2)
+    mean, variance = of_values(stats, name)
     return given_fit(
         name,
         (),
         stats.levels,
         INPUT,
         INPUT_DETAIL,
-        coef=stats.mean[:, [i]],
+        coef=mean[:, None],
         sigma2=variance,
-        fixed=data.center[[i]],
+        fixed=standardise(stats).center[[i]],
         n_rows=stats.n_rows,
     )

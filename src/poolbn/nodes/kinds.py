@@ -46,7 +46,7 @@ from poolbn.nodes.tabular import (
     tabular_scores,
 )
 from poolbn.tables.kinds import has_levels, is_normal, is_ordered
-from poolbn.wording import counted
+from poolbn.wording import counted, listed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -403,6 +403,25 @@ def input_of(table: Data, name: str) -> LocalFit:
         status=Status.GIVEN,
         detail=INPUT_DETAIL,
     )
+
+
+def in_all_data_sets(fit: LocalFit, data: Data) -> LocalFit:
+    """The fit of a node with the data sets in which it was set, that it is not about.
+
+    There it has no parents, and the distribution of its values: mean and variance, the shares of
+    levels, or of a count the mean.
+
+    Args:
+        fit: of the data sets in which the node was not set.
+        data: all of them.
+    """
+    child = data.names.index(fit.child)
+    if fit.is_given or not data.data_sets_set(child):
+        return fit
+    where = data.where_set(child)
+    made = fit.joined(fit.set_to(where), data.levels)
+    names = listed(list(map(repr, where.levels)))
+    return replace(made, detail=f"{fit.detail}; set in {names}, left out of its likelihood")
 
 
 def _tabular(table: Data, family: Names) -> bool:

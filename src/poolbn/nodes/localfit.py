@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from poolbn.errors import DataError
 from poolbn.moments.data import Data
 from poolbn.moments.groupstats import GroupStats
 from poolbn.moments.indicators import indicators, labels_of, spans
@@ -193,6 +194,8 @@ class LocalFit(ABC):
         detail: which columns and data sets that is about.
         left_out: data sets that the likelihood is not about, because the child is constant there
             or was not measured.
+        was_set: data sets in which the node was set, see `pb.stats`, which the likelihood is not
+            about either. There it has no parents, and the distribution of its values.
         group: the column that says which data set a row came from.
         categories: the K levels of a discrete node; none for others.
         unit: the column that says which unit of its data set a row is of; None without units.
@@ -219,6 +222,7 @@ class LocalFit(ABC):
     group: str = DATA_SET
     categories: tuple[str, ...] = ()
     unit: str | None = None
+    was_set: tuple[Hashable, ...] = ()
 
     @property
     @abstractmethod
@@ -442,6 +446,47 @@ class LocalFit(ABC):
     def _left_out(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
         pairs = zip(at, levels, strict=True)
         return tuple(level for j, level in pairs if self.levels[j] in self.left_out)
+
+    def _was_set(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
+        pairs = zip(at, levels, strict=True)
+        return tuple(level for j, level in pairs if self.levels[j] in self.was_set)
+
+    @property
+    def unset(self) -> Self:
+        """The fit of the data sets in which the node was not set; itself if it was set nowhere."""
+        return self._where(was_set=False) if self.was_set else self
+
+    def about(self, data: Data) -> Data:
+        """Of data those that `unset` is about."""
+        return data.without(self.was_set)
+
+    def _where(self, *, was_set: bool) -> Self:
+        at = [j for j, v in enumerate(self.levels) if (v in self.was_set) == was_set]
+        return self.taken(at, tuple(self.levels[j] for j in at))
+
+    def set_to(self, where: Data) -> Self:
+        """A fit like this one of data sets in which the node was set: its values there."""
+        raise DataError(
+            f"{self.child!r} is {self.kind}, which cannot be among interventions; make it an input"
+        )
+
+    def joined(self, there: Self, levels: tuple[Hashable, ...]) -> Self:
+        """The fit with data sets in which the node was set, in this order."""
+        raise NotImplementedError
+
+    def _beside_set(self, name: Hashable, new: Data | None, n: Integers) -> Self:
+        """`adapted` of a node that was set in some data sets."""
+        free = np.array([v not in self.was_set for v in self.levels])
+        made = self.unset.adapted(name, new, n[free])
+        return made.joined(self._where(was_set=True), (*self.levels, name))
+
+    def _in_all(self, terms: Iterable[Term]) -> Iterator[Term]:
+        """Terms of `unset`, with NaN for data sets in which the node was set."""
+        free = np.array([v not in self.was_set for v in self.levels])
+        for term in terms:
+            each = np.full((3, len(free)), np.nan)
+            each[:, free] = term.own, term.own_se, term.own_df
+            yield term._replace(own=each[0], own_se=each[1], own_df=each[2])
 
     def alone(self, parent: str, data: Data) -> list[tuple[Floats, Floats, Floats]]:
         """Estimates of each data set's rows alone, for each of `terms`; nothing if none are made.
@@ -738,7 +783,8 @@ class LinearFit(LocalFit):
         """
         values = self.fixed
         if values is None:
-            values = self.coef[[level not in self.left_out for level in self.levels]].mean(axis=0)
+            out = {*self.left_out, *self.was_set}
+            values = self.coef[[level not in out for level in self.levels]].mean(axis=0)
         return float(values[k]), float(self.population_se[k]), float(self.population_df[k])
 
     @abstractmethod

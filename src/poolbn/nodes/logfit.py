@@ -442,6 +442,9 @@ class LogFit(LocalFit):
 
     def terms(self, parent: str) -> Iterator[Term]:
         """The effects of a parent: logarithms of odds ratios, or of ratios of means."""
+        if self.was_set:
+            yield from self._in_all(self.unset.terms(parent))
+            return
         found, width = self.effects, len(self.columns)
         for at, column, level in self.columns_of(parent):
             for c, outcome in enumerate(self.outcomes or ("",)):
@@ -497,6 +500,16 @@ class LogFit(LocalFit):
             return None
         level_se = told.level_se[at] if told.level_se.size else told.level_se
         return told._replace(own=told.own[at], own_se=told.own_se[at], level_se=level_se)
+
+    def _with_set(self, there: Self) -> LogEffects | None:
+        """Effects with those of data sets in which the node was set, NaN."""
+        told = self.effects if self.parents and self.status.ok else self.saved_effects
+        if told is None:
+            return None
+        for _ in there.levels:
+            none = np.full(told.own.shape[1], math.nan)
+            told = appended(told, none, none)
+        return told
 
     def explained(
         self, x: Floats, values: Values, sets: Integers

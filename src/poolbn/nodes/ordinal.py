@@ -156,6 +156,13 @@ class OrdinalFit(RegressionFit):
         own = fit_regression(new, self.child, (), self.response, NoPooling())
         return own.coef[0], np.zeros_like(self.coef_cov[0])
 
+    def _set_intercepts(self, coef: Floats, mean: Floats) -> None:
+        """Log odds of exceeding the lowest level that rows have, and what others add."""
+        p = mean[:, self._codes]
+        above = np.cumsum(p[:, ::-1], axis=1)[:, ::-1][:, 1:]
+        odds = np.log(above) - np.log(p.sum(axis=1, keepdims=True) - above)
+        coef[:, 0, 0], coef[:, 0, self._width :] = odds[:, 0], odds[:, 1:] - odds[:, :1]
+
     def table(self) -> pd.DataFrame:
         """A row for each effect, then one for each threshold between two levels.
 

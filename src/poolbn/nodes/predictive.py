@@ -36,6 +36,7 @@ new rows are about as high (`benchmarks/prediction_coverage.py`).
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -64,6 +65,8 @@ def predictive(fit: LinearFit) -> Predictive:
         certain = np.full(len(fit.levels), math.inf)
         none = np.zeros_like(fit.coef_cov)
         return Predictive(fit.coef, fit.coef_cov, none, fit.sigma2, certain, certain, math.inf)
+    if fit.was_set:
+        return _where_set(fit)
     u, df, within_df = _residuals(fit, fit.rows, fit.squares, fit.df)
     cov, between = uncertainty(fit)
     u = u * _of_rows(fit)
@@ -78,6 +81,17 @@ def predictive(fit: LinearFit) -> Predictive:
     )
 
 
+def _where_set(fit: LinearFit) -> Predictive:
+    """With data sets in which the node was set: normal around its mean there."""
+    cov, between = uncertainty(fit)
+    own = predictive(fit.unset)
+    free = np.array([level not in fit.was_set for level in fit.levels])
+    scale2, df, within_df = fit.sigma2.copy(), *np.full((2, len(free)), math.inf)
+    scale2[free], df[free], within_df[free] = own.scale2, own.df, own.within_df
+    return replace(own, coef=fit.coef, cov=cov, between=between, scale2=scale2, df=df,
+                   within_df=within_df)  # fmt: skip
+
+
 def new_data_set(fit: LinearFit) -> Predictive:
     """The distribution of rows of a data set that the fit knows nothing of; F = 1.
 
@@ -89,6 +103,7 @@ def new_data_set(fit: LinearFit) -> Predictive:
         >>> mean.round(2), np.sqrt(scale2).round(2), df.round()
         (array([28.57]), array([7.37]), array([128.]))
     """
+    fit = fit.unset
     if fit.fixed is None:
         raise ValueError(f"{fit.child!r} has no pooling")
     u, df, within_df = _residuals(fit, _NO_ROWS, _NO_ROWS, _NO_ROWS)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from poolbn.errors import DataError, Option
-from poolbn.moments.data import Data
+from poolbn.moments.data import Data, sums_with
 from poolbn.moments.indicators import spans
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
@@ -56,6 +56,7 @@ from poolbn.nodes.predicting import (
 )
 from poolbn.nodes.rowscores import Fitted, mode, scores
 from poolbn.nodes.rsquared import Variances, of_rows
+from poolbn.nodes.tabular import shares_of
 from poolbn.nodes.unitmodes import Rows, known
 from poolbn.tables.kinds import ColumnKind, has_levels, is_ordered
 from poolbn.wording import DATA_SET, figure, noun_of
@@ -235,7 +236,8 @@ class RegressionFit(LogFit):
     @property
     def _usual_unit_sd(self) -> float:
         """That of all data sets, or where these have their own a mean."""
-        return 0.0 if self.unit_sd is None else float(np.sqrt(np.mean(self.unit_sd**2)))
+        sd = self.unset.unit_sd
+        return 0.0 if sd is None else float(np.sqrt(np.mean(sd**2)))
 
     def _unit_sds(self, data_sets: int) -> Floats | None:
         """As many of data sets that are like the population."""
@@ -320,6 +322,9 @@ class RegressionFit(LogFit):
 
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], RegressionPredictions]:
         """What draws the parameters that rows leave possible, as if they were certain."""
+        if self.was_set:  # there they are not those of a regression
+            sure = self.predictive(np.ones(len(self.levels), dtype=bool))
+            return lambda rng: sure
         X = design(self.parents, self.given, rows.values, len(rows.x))
         made = self._laid_out(Design(X, rows.x.astype(np.int64), np.ones(len(X)), rows.offsets))
         T = Basis.of_rows(made.X, made.rows).T
@@ -345,6 +350,8 @@ class RegressionFit(LogFit):
         Raises:
             DataError: without pooling, the rows do not give all coefficients.
         """
+        if self.was_set:
+            return self._beside_set(name, new, n)
         fit = self.with_all()
         coef, cov = self._new_coefficients(new)
         sd = self.unit_sd
@@ -454,7 +461,7 @@ class RegressionFit(LogFit):
     @property
     def population(self) -> Floats:
         """Coefficients of the population; without one, the mean of data sets', (K - 1, q)."""
-        return self.coef.mean(axis=0) if self.fixed is None else self.fixed
+        return self.unset.coef.mean(axis=0) if self.fixed is None else self.fixed
 
     def in_population(self) -> Self:
         """The fit of one data set, which is like the population."""
@@ -501,9 +508,41 @@ class RegressionFit(LogFit):
         """The fit of the data sets at these positions, which may repeat, under these names."""
         return replace(
             self, levels=levels, left_out=self._left_out(at, levels), coef=self.coef[at],
-            coef_cov=self.coef_cov[at], saved_effects=self._taken(at), later=None,
+            was_set=self._was_set(at, levels), coef_cov=self.coef_cov[at],
+            saved_effects=self._taken(at), later=None,
             unit_sd=None if self.unit_sd is None else self.unit_sd[at],
         )  # fmt: skip
+
+    def set_to(self, where: Data) -> Self:
+        """Where the node was set: its mean there, or the shares of its levels."""
+        F, least = len(where.n), 0.5 / where.n[:, None]
+        coef = np.zeros((F, *self.coef.shape[1:]))
+        own = shares_of if self.categories else means_of
+        self._set_intercepts(coef, np.maximum(own(where, self.child), least))
+        return replace(
+            self, levels=where.levels, was_set=where.levels, coef=coef,
+            coef_cov=np.zeros((F, *self.coef_cov.shape[1:])), saved_effects=None, later=None,
+            unit_sd=None if self.unit_sd is None else np.zeros(F),
+        )  # fmt: skip
+
+    def _set_intercepts(self, coef: Floats, mean: Floats) -> None:
+        """Coefficients (F, C, q) with these means (F, 1), or probabilities of levels (F, K)."""
+        logs = np.log(mean)
+        coef[:, :, 0] = logs[:, 1:] - logs[:, :1] if self.categories else logs
+
+    def joined(self, there: Self, levels: tuple[Hashable, ...]) -> Self:
+        """The fit with data sets in which the node was set, in this order."""
+        every = (*self.levels, *there.levels)
+        at = [every.index(level) for level in levels]
+        names = ["coef", "coef_cov"] + ["unit_sd"] * (self.unit_sd is not None)
+        found: dict[str, Any] = {
+            name: np.concatenate([getattr(self, name), getattr(there, name)]) for name in names
+        }
+        both = replace(
+            self, levels=every, was_set=there.levels, saved_effects=self._with_set(there),
+            later=None, **found,
+        )  # fmt: skip
+        return both.taken(at, levels)
 
     def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
         own = fit_regression(data, self.child, self.parents, self.response, NoPooling(), type(self))
@@ -535,6 +574,11 @@ class RegressionFit(LogFit):
         (value,) = self._given(values, sets)
         more = 1 / float(np.exp(value).mean()) + 1 / self._with_units
         return {"": (value, math.log1p(more))}
+
+
+def means_of(data: Data, name: str) -> Floats:
+    """Of a count in each data set, (F, 1)."""
+    return sums_with(data, [name]).select([name]).mean
 
 
 def responses(table: Data, child: str) -> Sequence[Response]:

@@ -169,6 +169,9 @@ class TabularFit(LogFit):
 
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], TablePredictions]:
         """What draws tables around a common one, which counts tell of where they are alike."""
+        if self.was_set:
+            sure = self.predictive(np.ones(len(self.levels), dtype=bool))
+            return lambda rng: sure
         names = [rows.values[name].astype(np.int64) for name in self.parents]
         codes, F = [*names, rows.x.astype(np.int64)], len(rows.offsets) - 1
         sizes = (*self._sizes, len(self.categories))
@@ -201,6 +204,8 @@ class TabularFit(LogFit):
                 "with ",
                 Option("pooling", "partial"),
             )
+        if self.was_set:
+            return self._beside_set(name, new, n)
         fit = self.with_all()
         own = self.population
         counts = np.zeros((1, *own.shape))
@@ -253,10 +258,29 @@ class TabularFit(LogFit):
     def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
         """The fit of the data sets at these positions, which may repeat, under these names."""
         own, p = self._left_out(at, levels), self.probabilities[at]
-        told = self._taken(at)
+        told, out = self._taken(at), self._was_set(at, levels)
         return replace(
-            self, levels=levels, left_out=own, probabilities=p, saved_effects=told, later=None
-        )
+            self, levels=levels, left_out=own, was_set=out, probabilities=p, saved_effects=told,
+            later=None,
+        )  # fmt: skip
+
+    def set_to(self, where: Data) -> Self:
+        """Where the node was set: the shares of its levels there."""
+        shape = len(where.n), *self.population.shape
+        shares = np.broadcast_to(shares_of(where, self.child)[:, None], shape)
+        return replace(
+            self, levels=where.levels, was_set=where.levels, probabilities=shares,
+            saved_effects=None, later=None,
+        )  # fmt: skip
+
+    def joined(self, there: Self, levels: tuple[Hashable, ...]) -> Self:
+        """The fit with data sets in which the node was set, in this order."""
+        every = (*self.levels, *there.levels)
+        both = replace(
+            self, levels=every, was_set=there.levels, saved_effects=self._with_set(there),
+            probabilities=np.concatenate([self.probabilities, there.probabilities]), later=None,
+        )  # fmt: skip
+        return both.taken([every.index(level) for level in levels], levels)
 
     def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
         value, variance = log_odds_ratios(counts_of(data, self.child, self.parents), self._sizes)
@@ -309,6 +333,13 @@ def counts_of(table: Data, child: str, parents: Sequence[str]) -> NDArray[np.int
         for some, of, times in zip(each, sets, (1, M), strict=True)
     )
     return np.asarray(whole + drawn.reshape(M, *whole.shape))
+
+
+def shares_of(table: Data, name: str) -> Floats:
+    """Those of the levels of a column in each data set, (F, K)."""
+    counts = counts_of(table, name, ())
+    rows = (counts.mean(axis=0) if counts.ndim > 3 else counts)[:, 0]
+    return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def _for_fit(counts: NDArray[np.int64], how: Candidate) -> tuple[NDArray[np.int64], int]:

@@ -252,16 +252,22 @@ def _model(fit: LocalFit, data_sets: int) -> NodeModel:
 
 def in_groups(net: Network, data: Data, grouping: Grouping) -> LocalFit:
     """A node fitted to data sets of which some are one, for all of them."""
-    node, parents, together = grouping.child, grouping.parents, grouping.together
+    node, parents = grouping.child, grouping.parents
     if grouping.rare:
         return _rare(net, data, node)
-    made, at = _joined(data, together)
+    free = ~_where_set(net, node)
+    made, places = _joined(data.without(net.fits[node].was_set), grouping.together[free])
     fit = fitted(net, made, node, parents)
-    return (
-        fit
-        if isinstance(fit.pooling, Given) and fit.pooling != INPUT
-        else fit.taken(at, net.levels)
-    )
+    if isinstance(fit.pooling, Given) and fit.pooling != INPUT:
+        return fit
+    at = np.full(len(free), len(made.levels) - 1)  # where it was set nothing is shown
+    at[free] = places
+    return fit.taken(at.tolist(), net.levels)
+
+
+def _where_set(net: Network, node: str) -> Flags:
+    """Data sets in which a node was set, (F,)."""
+    return np.array([level in net.fits[node].was_set for level in net.levels])
 
 
 def _joined(data: Data, together: Flags) -> tuple[Data, list[int]]:
@@ -531,6 +537,9 @@ def _groupings(
     rows = expected(net) if data is None else counter(data)
     rows = replace(rows, joint=frozenset(node for node, fit in net.fits.items() if fit.switches))
     found = (rows.whole() if whole else rows).groupings(families)
+    for key, own in found.items():
+        if own.together.any() and not whole:
+            found[key] = replace(own, together=own.together | _where_set(net, own.child))
     if whole:
         none = np.zeros(len(rows.n), dtype=bool)
         found = {key: replace(own, together=none) for key, own in found.items()}

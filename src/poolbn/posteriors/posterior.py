@@ -32,6 +32,7 @@ from poolbn.learning import as_plan
 from poolbn.moments.checks import warn
 from poolbn.moments.standardised import Family, check_digits, standardise
 from poolbn.moments.table import gathered
+from poolbn.moments.targets import Targets
 from poolbn.network.network import Network
 from poolbn.nodes.model import Choice
 from poolbn.posteriors.averaging import (
@@ -502,6 +503,7 @@ def arc_posterior(
     columns: Iterable[str] | None = None,
     kinds: Kinds | None = None,
     inputs: Iterable[str] = (),
+    interventions: Targets | None = None,
     missing: Missing = "error",
 ) -> ArcPosterior:
     """How sure is an arc: its probability over all networks, not only in the best one.
@@ -528,6 +530,7 @@ def arc_posterior(
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, see `pb.table`.
         inputs: columns that may be parents but never children, see `pb.stats`.
+        interventions: columns that were set in some data sets, see `pb.stats`.
         missing: what to do with missing cells, "error", "drop" or "em", see `pb.stats`.
 
     Raises:
@@ -553,8 +556,9 @@ def arc_posterior(
             Option("prior", prior), ", or None for exact probabilities",
         )  # fmt: skip
     data = gathered(
-        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs
-    )
+        source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs,
+        interventions=interventions,
+    )  # fmt: skip
     plan = as_plan(pooling, score, None, constraints)
     allowed = plan.allowed(data)
     wished = plan.constraints.max_parents if max_parents is None else max_parents

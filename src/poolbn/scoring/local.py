@@ -18,7 +18,7 @@ from poolbn.moments.data import Data, check_data
 from poolbn.moments.standardised import Family, changed_by
 from poolbn.nodes.auto import with_tables
 from poolbn.nodes.choosing import as_pooling
-from poolbn.nodes.kinds import chooses_tables, input_of
+from poolbn.nodes.kinds import chooses_tables, in_all_data_sets, input_of
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice, NeighbourScores, NodeModel, same_for_all
 from poolbn.run import parallel
@@ -247,10 +247,93 @@ class _WithInputs:
         return self.others.total(fit for fit in fits if fit.child not in names)
 
 
+@dataclass(frozen=True, eq=False)
+class _WithInterventions:
+    """Scores where each node has the data sets in which it was not set.
+
+    These are the same for all its parents, so that scores are comparable, and still add up.
+
+    Attributes:
+        data: the table.
+        each: the scores of each node, which some share, (N,).
+    """
+
+    data: Data
+    each: Sequence[Scores]
+
+    @cached_property
+    def _several(self) -> list[Scores]:
+        return list({id(scores): scores for scores in self.each}.values())
+
+    def _parts(self, families: Sequence[Family]) -> list[tuple[Scores, list[int]]]:
+        """Which of the families have which scores."""
+        at: dict[int, list[int]] = {}
+        for m, (child, _) in enumerate(families):
+            at.setdefault(id(self.each[child]), []).append(m)
+        return [(self.each[families[own[0]][0]], own) for own in at.values()]
+
+    def scores(self, families: Sequence[Family], *, final: bool = False) -> NDArray[np.float64]:
+        """Of each family."""
+        values = np.empty(len(families))
+        for of, at in self._parts(families):
+            values[at] = of.scores([families[m] for m in at], final=final)
+        return values
+
+    def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
+        """Upper bounds of the scores that cost less, NaN where there are none."""
+        values = np.full(len(families), np.nan)
+        for of, at in self._parts(families):
+            found = of.bounds([families[m] for m in at])
+            if found is not None:
+                values[at] = found
+        return None if np.isnan(values).all() else values
+
+    def neighbours(
+        self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
+    ) -> NeighbourScores | None:
+        """See `Scores`."""
+        shape = candidates.shape
+        found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
+        for of, at in self._parts(families):
+            some = [families[m] for m in at]
+            part = of.neighbours(some, candidates[at], improving_only=improving_only)
+            if part is not None:
+                found.values[at], found.exact[at] = part
+        return found
+
+    def cost(self) -> float:
+        """About the regressions that one score costs."""
+        return max(of.cost() for of in self._several)
+
+    def fit(self, family: Family) -> LocalFit:
+        """The final fit of a node, in the data sets in which it was not set."""
+        return self.each[family[0]].fit(family)
+
+    def total(self, fits: Iterable[LocalFit]) -> float:
+        """The score of a network, from its final fits."""
+        some = list(fits)
+        parts = self._parts([family_of(self.data, fit) for fit in some])
+        return math.fsum(of.total([some[m] for m in at]) for of, at in parts)
+
+
+def _where_not_set(data: Data, make: Callable[[Data], Scores]) -> Scores:
+    """Scores of nodes that are made of the data sets in which each was not set."""
+    if not data.interventions:
+        return make(data)
+    free = [i for i, name in enumerate(data.names) if name not in data.inputs]
+    views = {i: data.where_not_set(i) if i in free else data for i in range(len(data.names))}
+    made = {id(view): make(view) for view in {id(views[i]): views[i] for i in free}.values()}
+    first = made[id(views[free[0]])]  # for inputs, which nobody asks
+    return _WithInterventions(data, [made.get(id(view), first) for view in views.values()])
+
+
 def _scores(data: Data, model: NodeModel, score: Score) -> Scores:
-    made = score.on(data, model)
-    known = all(hasattr(made, name) for name in ("bounds", "neighbours", "cost", "fit", "total"))
-    scores: Scores = cast(Scores, made) if known else Whole(made, data, model)
+    def make(view: Data) -> Scores:
+        made = score.on(view, model)
+        own = all(hasattr(made, name) for name in ("bounds", "neighbours", "cost", "fit", "total"))
+        return cast(Scores, made) if own else Whole(made, view, model)
+
+    scores = _where_not_set(data, make)
     if not data.inputs:
         return scores
     return _WithInputs(scores, data, frozenset(map(data.names.index, data.inputs)))
@@ -493,7 +576,7 @@ def chosen(data: Data, pooling: Choice, arcs: NDArray[np.bool_]) -> NodeModel:
         return pooling.first(data.levels)
 
     def worth(model: NodeModel) -> NDArray[np.float64]:
-        return NodeScores(data, model, half).scores(nodes)
+        return _where_not_set(data, lambda view: NodeScores(view, model, half)).scores(nodes)
 
     return pooling.chosen(data.levels, worth)
 
@@ -505,7 +588,7 @@ def final_fits(
     scores, families = _scores(stats, model, score), _families(stats, dag)
     fits = _fits(scores, families)
     total = scores.total(fits)
-    return {fit.child: fit.with_imputation_error(stats) for fit in fits}, total
+    return {fit.child: _finished(fit, stats) for fit in fits}, total
 
 
 def family_fits(
@@ -513,7 +596,13 @@ def family_fits(
 ) -> list[LocalFit]:
     """The final fits of some nodes with some parents."""
     made = _fits(_scores(stats, model, score), families)
-    return [fit.with_imputation_error(stats) for fit in made]
+    return [_finished(fit, stats) for fit in made]
+
+
+def _finished(fit: LocalFit, data: Data) -> LocalFit:
+    """With what missing cells leave open, and the data sets in which the node was set."""
+    free = data.where_not_set(data.names.index(fit.child))
+    return in_all_data_sets(fit.with_imputation_error(free), data)
 
 
 def _fits(scores: Scores, families: Sequence[Family]) -> list[LocalFit]:
