@@ -188,12 +188,30 @@ class Plan:
         """The same with the columns in the order that the search has them in."""
         allowed = self.allowed(data)
         given = None if start is None else _checked(start, allowed)
+        if data.interventions and (simplest := self._as_simple(data, allowed, given, watch)):
+            return simplest
         first = self.pooling.first(data.levels)
         found = self._search(data, allowed, first, given, watch)
         model = chosen(data, self.pooling, found.arcs)
         if model != first:
             found = self._search(data, allowed, model, given, watch)
         return found, model
+
+    def _as_simple(
+        self, data: Data, allowed: Allowed, given: NDArray[np.bool_] | None, watch: Watch
+    ) -> tuple[Found, NodeModel] | None:
+        """What is found under the simplest pooling, if that is enough for its own graph.
+
+        Where it is known what was set, all other mechanisms may well be the same in all data sets.
+        A richer pooling would take for differences between data sets what interventions bring
+        downstream, and with them the directions that this tells.
+        """
+        simplest = self.pooling.chosen(data.levels, lambda model: np.zeros(1))
+        if simplest == self.pooling.first(data.levels):
+            return None
+        found = self._search(data, allowed, simplest, given, watch)
+        enough = chosen(data, self.pooling, found.arcs) == simplest
+        return (found, simplest) if enough else None
 
     def _search(
         self,

@@ -15,6 +15,7 @@ from poolbn.moments.patternstats import PatternStats, added, without_gaps
 from poolbn.moments.reading import of_levels, of_reading, patterns, with_roles
 from poolbn.moments.statsfile import file_has_levels
 from poolbn.moments.table import gathered
+from poolbn.moments.targets import Targets
 from poolbn.tables import data
 from poolbn.tables.columns import own_columns, warn_of_row_names
 from poolbn.tables.grouping import Group, columns_in
@@ -39,7 +40,7 @@ class ReadingOptions(TypedDict):
     kinds: Kinds | None
     missing: Missing
     inputs: Sequence[str]
-    interventions: Mapping[str, Sequence[str]]
+    interventions: Targets
 
 
 def parted(entries: Iterable[str]) -> tuple[list[str], list[str]]:

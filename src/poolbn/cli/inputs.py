@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Unpack
 
 import typer
 
@@ -27,6 +27,7 @@ from poolbn.graph.pairs import Pair
 from poolbn.learning import PRESETS, Preset, SearchOptions
 from poolbn.moments.table import as_frame
 from poolbn.moments.table import table as read_table
+from poolbn.moments.targets import Targets
 from poolbn.nodes.lmm import Residuals
 from poolbn.nodes.model import Choice
 from poolbn.nodes.poolings import Partial
@@ -146,10 +147,11 @@ def read_tiers(path: Path) -> list[list[str]]:
 _COLUMNS = ("column", "columns", "target", "targets", "node", "nodes", "variable", "variables")
 
 
-def read_interventions(path: Path) -> dict[str, list[str]]:
+def read_interventions(path: Path) -> Targets:
     """The columns that were set in data sets: a line for each data set and column.
 
     A first line that says which is the column, as "data set,column" or "target,batch", is a header.
+    In a third column there may be "hard" or "soft".
     """
     with open_regular(path) as file:
         content = file.read()
@@ -158,18 +160,19 @@ def read_interventions(path: Path) -> dict[str, list[str]]:
     except UnicodeDecodeError as error:
         raise OptionError(f"'{path}' is not text in UTF-8: {error}") from error
     lines = [line for line in csv.reader(text.splitlines(), skipinitialspace=True) if any(line)]
-    wrong = next((line for line in lines if len(line) != 2 or not all(map(str.strip, line))), None)
+    lines = [list(map(str.strip, line)) for line in lines]
+    wrong = next((line for line in lines if len(line) not in (2, 3) or not all(line)), None)
     if not lines or wrong is not None:
         have = f"the line {','.join(wrong)!r}" if wrong else "no line"
         raise OptionError(
             f"'{path}' has {have}; each should have a data set and a column that was set there, as "
             "in 'pma,PKC'"
         )
-    named = [cell.strip().lower() in _COLUMNS for cell in lines[0]]
-    found: dict[str, list[str]] = {}
-    for line in lines[any(named) :]:
-        data_set, column = (line if not named[0] else line[::-1])[:2]
-        found.setdefault(data_set.strip(), []).append(column.strip())
+    named = [cell.lower() in _COLUMNS for cell in lines[0]]
+    found: dict[str, dict[str, Any]] = {}
+    for first, second, *how in lines[any(named) :]:
+        data_set, column = (second, first) if named[0] else (first, second)
+        found.setdefault(data_set, {})[column] = how[0] if how else "hard"  # checked with the data
     return found
 
 

@@ -16,6 +16,7 @@ from poolbn.arrays import Floats, Integers, Positions
 from poolbn.errors import NO_UNITS, DataError, InPython, MessagePart, Option, nearest
 from poolbn.moments.statsfile import Saved, read_file, write_file
 from poolbn.moments.targets import (
+    How,
     Interventions,
     Targets,
     among_columns,
@@ -236,12 +237,13 @@ class AnyData(Protocol):
     def with_interventions(self, interventions: Targets) -> Self:
         """The same where columns are known to have been set in some data sets.
 
-        There their values follow from no parents: the data sets are left out of the likelihood of
-        these columns, and count for all others. A column that was set in every data set becomes an
-        input.
+        There they do not follow from their parents as elsewhere: the data sets are left out of the
+        likelihood that these columns have in all others, and count for all other columns. A column
+        that was set in every data set becomes an input.
 
         Args:
-            interventions: for each such data set the columns, as in {"pma": ["PKC"]}.
+            interventions: for each such data set the columns, as in {"pma": ["PKC"]}; where
+                parents still matter, but otherwise than elsewhere, {"pma": {"PKC": "soft"}}.
 
         Raises:
             DataError: there is no such data set or column, or a column is an input.
@@ -259,8 +261,7 @@ class AnyData(Protocol):
     def _targeted(self, targets: Interventions) -> Self:
         """With these interventions; what was set in all data sets becomes an input."""
         everywhere = set(self.names) if len(targets) == len(self.levels) else set[str]()
-        for own in targets.values():
-            everywhere &= set(own)
+        everywhere = everywhere.intersection(*targets.values())
         if not everywhere:
             return self._with(interventions=targets)
         rest = among_columns(targets, [name for name in self.names if name not in everywhere])
@@ -270,10 +271,11 @@ class AnyData(Protocol):
         own: Any = self
         return cast("Self", replace(own, **changes))
 
-    def data_sets_set(self, child: int) -> list[int]:
-        """Positions of the data sets in which a column was set."""
+    def levels_set(self, child: int, how: How | None = None) -> list[Hashable]:
+        """The data sets in which a column was set, in one way or both."""
         name, of = self.names[child], self.interventions
-        return [j for j, level in enumerate(self.levels) if name in of.get(level, ())]
+        found = [(level, of[level][name]) for level in self.levels if name in of.get(level, ())]
+        return [level for level, own in found if how in (None, own)]
 
     def where_not_set(self, child: int) -> Self:
         """The data sets that the likelihood of a column is about; itself if it was set nowhere.
@@ -285,7 +287,7 @@ class AnyData(Protocol):
             >>> stats.where_not_set(0) is stats, stats.where_not_set(1).levels
             (True, ('MN', 'KY', 'MS'))
         """
-        return self.without([self.levels[j] for j in self.data_sets_set(child)])
+        return self.without(self.levels_set(child))
 
     def without(self, levels: Collection[Hashable]) -> Self:
         """The data without some data sets; itself if it has none of these."""
@@ -302,9 +304,9 @@ class AnyData(Protocol):
         new = [self.levels[j] if j in alone else name for j in range(F)]
         return among_data_sets(self.interventions, self.levels, range(F), new)
 
-    def where_set(self, child: int) -> Self:
-        """The data sets in which a column was set, of which there are some."""
-        return self._some(self.data_sets_set(child))._with(interventions={})
+    def only(self, levels: Collection[Hashable]) -> Self:
+        """These data sets, of which there are some."""
+        return self.without([level for level in self.levels if level not in levels])
 
     @cached_property
     def _views(self) -> dict[tuple[int, ...], Any]:

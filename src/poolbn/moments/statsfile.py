@@ -28,7 +28,7 @@ import re
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from poolbn.errors import FileError
 from poolbn.moments.facts import FULL, UNKNOWN, ColumnFacts, Distinct
 from poolbn.moments.indicators import Cells, indicator_columns, labels_of, moments_of
 from poolbn.moments.patterns import Gaps
-from poolbn.moments.targets import Interventions
+from poolbn.moments.targets import How, Interventions
 from poolbn.moments.units import UnitSums
 from poolbn.tables.data import Reading
 from poolbn.tables.paths import identity
@@ -389,7 +389,7 @@ def _body(saved: Saved, release: str) -> bytes:
         sections["inputs"] = json.dumps(saved.inputs).encode()
     if saved.interventions:
         at = saved.levels.index
-        each = [[at(level), own] for level, own in saved.interventions.items()]
+        each = [[at(level), dict(own)] for level, own in saved.interventions.items()]
         sections["interventions"] = json.dumps(each).encode()
     if saved.gaps is not None:
         sections["gaps"] = _gaps_to_bytes(saved.gaps)
@@ -547,15 +547,15 @@ def _targets(
     parsed: _Parsed, columns: Sequence[str], levels: Sequence[Hashable], inputs: Sequence[str]
 ) -> Interventions:
     """The columns that were set, by data set."""
-    told = json.loads(parsed.sections.get("interventions", b"[]"))
     free = [name for name in columns if name not in inputs]
-    found = {}
-    for j, own in told:
+    found: dict[Hashable, dict[str, How]] = {}
+    for j, own in json.loads(parsed.sections.get("interventions", b"[]")):
         if type(j) is not int or not 0 <= j < len(levels) or levels[j] in found:
             raise ValueError("what was set is not said of its data sets")
-        if not own or [name for name in free if name in own] != own:
+        known = [name for name in free if name in own] == list(own)
+        if not own or not known or not set(own.values()) <= set(get_args(How)):
             raise ValueError(f"what was set in data set {levels[j]!r} are not some of its columns")
-        found[levels[j]] = tuple(own)
+        found[levels[j]] = own
     return found
 
 

@@ -1,19 +1,21 @@
-"""Known interventions: which columns were set in which data sets."""
+"""Known interventions: which columns were set, or changed, in which data sets."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 from poolbn.arguments import DICT, check_arguments, names_of
 from poolbn.errors import DataError, Option, nearest
 from poolbn.tables.labels import spelling
 from poolbn.wording import noun_of
 
-Targets = Mapping[Any, Iterable[str]]  # as somebody gives them
+# Whether values were imposed, so that parents no longer matter, or the mechanism was changed.
+How = Literal["hard", "soft"]
+Targets = Mapping[Any, Iterable[str] | Mapping[str, How]]  # as somebody gives them
 
-# The columns that were set in a data set, in the order of the data; other data sets have no entry.
-Interventions = Mapping[Hashable, tuple[str, ...]]
+# The columns of each data set in which there are some, in the order of the data.
+Interventions = Mapping[Hashable, Mapping[str, How]]
 
 
 def checked_targets(
@@ -29,11 +31,11 @@ def checked_targets(
 
     Examples:
         >>> checked_targets({"pma": ["PKC"]}, ["PKC", "Erk"], ["base", "pma"], [], "condition")
-        {'pma': ('PKC',)}
+        {'pma': {'PKC': 'hard'}}
     """
     check_arguments(interventions=(given, DICT))
     by_spelling = {spelling(level): level for level in levels}
-    found: dict[Hashable, tuple[str, ...]] = {}
+    found: dict[Hashable, dict[str, How]] = {}
     for key, columns in given.items():
         level = key if key in levels else by_spelling.get(spelling(key))
         if level is None:
@@ -41,36 +43,52 @@ def checked_targets(
                 Option("interventions"),
                 f" names {key!r}, and there is no such {noun_of(group).one}{nearest(key, levels)}",
             )
-        if isinstance(columns, str):
-            raise DataError(Option("interventions", {key: columns}), f" is one name; give a list, "
-                            f"{{{key!r}: [{columns!r}]}}")  # fmt: skip
-        chosen = names_of("interventions", columns)
-        if not chosen:
+        own = found.setdefault(level, {})
+        own |= _checked(key, columns, names, inputs)
+    in_order = {level: found[level] for level in levels if level in found}
+    return among_columns(in_order, names)
+
+
+def _checked(
+    key: object, columns: object, names: Sequence[str], inputs: Sequence[str]
+) -> dict[str, How]:
+    """Those of one data set."""
+    if isinstance(columns, str):
+        raise DataError(
+            Option("interventions", {key: columns}),
+            f" is one name; give a list, {{{key!r}: [{columns!r}]}}",
+        )
+    hows = columns if isinstance(columns, Mapping) else {}
+    chosen = names_of("interventions", columns)
+    if not chosen:
+        raise DataError(
+            Option("interventions"),
+            f" names no column for {key!r}; leave it out where nothing was set",
+        )
+    for name in chosen:
+        if name not in names:
             raise DataError(
                 Option("interventions"),
-                f" names no column for {key!r}; leave it out where nothing was set",
+                f" of {key!r} names {name!r}, and there is no such column{nearest(name, names)}",
             )
-        for name in chosen:
-            if name not in names:
-                raise DataError(
-                    Option("interventions"),
-                    f" of {key!r} name {name!r}, and there is no such column{nearest(name, names)}",
-                )
-            if name in inputs:
-                raise DataError(
-                    Option("interventions"),
-                    f" of {key!r} name {name!r}, which is an input, and has no distribution that "
-                    "could be replaced; leave one of the two out",
-                )
-        own = {*found.get(level, ()), *chosen}
-        found[level] = tuple(name for name in names if name in own)
-    return {level: found[level] for level in levels if level in found}
+        if name in inputs:
+            raise DataError(
+                Option("interventions"),
+                f" of {key!r} names {name!r}, which is an input, and has no distribution that "
+                "could be replaced; leave one of the two out",
+            )
+        if hows and hows[name] not in get_args(How):
+            raise DataError(
+                Option("interventions"),
+                f" of {key!r} says {hows[name]!r} of {name!r}{nearest(hows[name], get_args(How))}",
+            )
+    return {name: hows.get(name, "hard") for name in chosen}
 
 
 def among_columns(targets: Interventions, names: Iterable[str]) -> Interventions:
     """Those of some columns, in this order."""
     chosen = tuple(names)
-    kept = {level: tuple(c for c in chosen if c in own) for level, own in targets.items()}
+    kept = {level: {c: own[c] for c in chosen if c in own} for level, own in targets.items()}
     return {level: own for level, own in kept.items() if own}
 
 
@@ -85,30 +103,27 @@ def among_data_sets(
     Raises:
         DataError: data sets with different interventions would be one.
     """
-    found: dict[Hashable, tuple[str, ...]] = {}
-    for j, level in zip(at, new, strict=True):
-        own = targets.get(levels[j], ())
-        if level in found and found[level] != own:
-            raise differ(level, found[level], own)
-        found[level] = own
-    return {level: own for level, own in found.items() if own}
+    pairs = zip(at, new, strict=True)
+    return added(([level], {level: targets.get(levels[j], {})}) for j, level in pairs)
 
 
 def added(parts: Iterable[tuple[Sequence[Hashable], Interventions]]) -> Interventions:
-    """Those of data that are added up; each with the data sets that it has."""
-    found: dict[Hashable, tuple[str, ...]] = {}
+    """Those of data that are added up; each with the data sets that it has.
+
+    Raises:
+        DataError: the same data set has different interventions in two of them.
+    """
+    found: dict[Hashable, Mapping[str, How]] = {}
     for levels, targets in parts:
         for level in levels:
-            own = targets.get(level, ())
-            if set(found.setdefault(level, own)) != set(own):
-                raise differ(level, found[level], own)
+            own = targets.get(level, {})
+            if found.setdefault(level, own) != own:
+                both = " and ".join(
+                    ", ".join(map(repr, columns)) or "nothing" for columns in (found[level], own)
+                )
+                raise DataError(
+                    f"rows of data set {level!r} are put together in which different columns were "
+                    f"set: {both}; give both the same with_interventions() first, or names of "
+                    "their own"
+                )
     return {level: own for level, own in found.items() if own}
-
-
-def differ(level: Hashable, one: Sequence[str], two: Sequence[str]) -> DataError:
-    """The error for rows of one data set in which different columns were set."""
-    both = " and ".join(", ".join(map(repr, own)) or "nothing" for own in (one, two))
-    return DataError(
-        f"rows of data set {level!r} are put together in which different columns were set: {both}; "
-        "give both the same with_interventions() first, or names of their own"
-    )

@@ -65,8 +65,8 @@ def effects_table(
     for parent, child in dag.arcs:
         for term in fits[child].terms(parent):
             told = (parent, term.level, child, term.outcome, term.scale)
-            own, child_set = term.reported(term.own), fits[child].was_set
-            free = [j for j, level in enumerate(levels) if level not in child_set]
+            own, out = term.reported(term.own), fits[child].experiments
+            free = [j for j, level in enumerate(levels) if level not in out]
             if by == "arc":
                 ends = term.reported(t_interval(term.effect, term.se, term.df, interval))
                 numbers = (term.reported(term.effect), term.se, term.df, *ends.tolist())

@@ -35,8 +35,9 @@ from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
 
 _FORMAT = "poolbn-network"
-_VERSION, _WITH_UNITS = 5, 6  # the second where there are units inside data sets
-_READ = (2, 4, _VERSION, _WITH_UNITS)  # what releases wrote, and this one does
+# The second where there are units inside data sets, or nodes were set.
+_VERSION, _WITH_MORE = 5, 6
+_READ = (2, 4, _VERSION, _WITH_MORE)  # what releases wrote, and this one does
 _FIELDS = {
     "format", "version", "nodes", "arcs", "group", "levels", "rows", "adapted", "score",
     "score_kind", "search", "fits", "trace",
@@ -68,7 +69,9 @@ def network_text(content: Mapping[str, Any]) -> str:
     }
     unit = next((fit.unit for fit in fits.values() if fit.unit is not None), None)
     if unit is not None:
-        encoded |= {_UNIT: unit, "version": _WITH_UNITS}
+        encoded[_UNIT] = unit
+    if unit is not None or any(fit.experiments for fit in fits.values()):
+        encoded["version"] = _WITH_MORE
     if content["missing"] is not None:
         encoded[_MISSING] = content["missing"].tolist()
     with _refusing("the network cannot be saved"):
@@ -97,7 +100,7 @@ def read_network(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise FileError(f"{shown} is not a network of poolbn; Network.save writes them")
     version = content.get("version")
     if type(version) is not int or version not in _READ:
-        older = type(version) is int and version < _WITH_UNITS
+        older = type(version) is int and version < _WITH_MORE
         known = ", ".join(map(str, _READ))
         raise FileError(
             f"{shown} has version {version} of the format, this poolbn reads {known}; "

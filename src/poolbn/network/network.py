@@ -124,7 +124,7 @@ class Network(Presented, Graphical, Questions):
 
     @property
     def interventions(self) -> dict[Hashable, tuple[str, ...]]:
-        """The nodes that were set, for data sets in which some were, see `pb.stats`.
+        """The nodes that were set or changed, for data sets in which some were, see `pb.stats`.
 
         Examples:
             >>> import poolbn as pb
@@ -133,7 +133,7 @@ class Network(Presented, Graphical, Questions):
             {'NY': ('bmi',)}
         """
         found = {
-            level: tuple(node for node, fit in self.fits.items() if level in fit.was_set)
+            level: tuple(node for node, fit in self.fits.items() if level in fit.experiments)
             for level in self.levels
         }
         return {level: nodes for level, nodes in found.items() if nodes}

@@ -35,6 +35,7 @@ _SOURCES = ("intervention", "simulated", "input")  # of given parameters
 # Data sets are there once for all nodes, intervals and effects under other names.
 _NOT_KEPT = {"levels", "group", "unit", "later", "saved_intervals", "saved_effects"}
 _WITHOUT_UNITS = 3  # kinds of `Counts` that a fit has where there are no units
+_EXPERIMENTS = ("was_set", "was_changed")
 _OF_UNITS = {"unit_share", "unit_sd"}  # which fits have where there are units inside data sets
 _OPTIONAL = {"fixed", "fixed_cov", "random_cov", *_OF_UNITS}  # which some poolings do not have
 _NOT_NEGATIVE = {"sigma2", "rows", "squares", *_OF_UNITS}
@@ -169,7 +170,7 @@ def encode(fit: LocalFit) -> dict[str, Any]:
     told["pooling"] = written(fit.pooling, discrete=_says_discrete(type(fit)))
     kept = _keys(type(fit))
     kept -= {name for name in _OF_UNITS if told.get(name) is None}
-    kept -= {"was_set"} if not fit.was_set else set()
+    kept -= {name for name in _EXPERIMENTS if not getattr(fit, name)}
     return {name: _encoded(value) for name, value in told.items() if name in kept}
 
 
@@ -230,15 +231,15 @@ def decode(
     optional: dict[str, Any] = {"left_out": [], "intervals": None, "unit_share": None}
     if not linear:
         optional = {"unit_sd": None} if issubclass(kind, RegressionFit) else {}
-    values = {"was_set": []} | optional | encoded
+    values = {name: list[Any]() for name in _EXPERIMENTS} | optional | encoded
     check_keys(f"node {node!r}", values, _keys(kind))
     values.pop("model", None)
     _check_parents(of, values, node, given, linear=linear)
     for name in ("child", "detail"):
         as_text(of(name), values[name])
-    for name in ("left_out", "was_set", "counts", *["categories"] * (not linear)):
+    for name in ("left_out", *_EXPERIMENTS, "counts", *["categories"] * (not linear)):
         values[name] = tuple(as_list(of(name), values[name]))
-    out = (*values["left_out"], *values["was_set"])
+    out = (*values["left_out"], *(level for name in _EXPERIMENTS for level in values[name]))
     check_levels(out)
     if not set(out) < set(levels):
         raise ValueError("a data set that is left out is not among the data sets")

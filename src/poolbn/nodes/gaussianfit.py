@@ -215,7 +215,7 @@ class GaussianFit(LinearFit):
 
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], GaussianPredictions]:
         """What draws the parameters that rows leave possible, as if they were certain."""
-        if self.was_set:  # there they are not those of a regression
+        if self.experiments:  # there they are not those of a regression
             sure = self.predictive(np.ones(len(self.levels), dtype=bool))
             return lambda rng: sure
         X = design(self.parents, self.given, rows.values, len(rows.x))
@@ -249,7 +249,7 @@ class GaussianFit(LinearFit):
         Raises:
             DataError: without pooling, the rows do not give all coefficients and a variance.
         """
-        if self.was_set:
+        if self.experiments:
             return self._beside_set(name, new, n)
         stats = _no_rows(name, (*self.columns, self.child)) if new is None else new.stats()
         family = stats.family(self.child, self.columns)
@@ -289,32 +289,45 @@ class GaussianFit(LinearFit):
         found = {name: getattr(self, name)[at] for name in names}
         return replace(
             self, levels=levels, left_out=self._left_out(at, levels), total_cov=total[at],
-            was_set=self._was_set(at, levels), between_cov=between[at], saved_intervals=own,
-            sums=None, later=None, **found,
+            between_cov=between[at], saved_intervals=own, sums=None, later=None, **found,
+            **self._intervened(at, levels),
         )  # fmt: skip
 
     def set_to(self, where: Data) -> Self:
         """Where the node was set: its mean and variance there."""
         mean, variance = of_values(sums_with(where, [self.child]), self.child)
         F, q = len(mean), self.coef.shape[1]
-        coef, cov, none = np.zeros((F, q)), np.zeros((F, q, q)), np.zeros(F)
+        coef, cov = np.zeros((F, q)), np.zeros((F, q, q))
         coef[:, 0], cov[:, 0, 0] = mean, variance / where.n
-        known, share = self.intervals, self.unit_share
+        return replace(self._apart(where.levels, coef, cov, variance), was_set=where.levels)
+
+    def changed_in(self, where: Data) -> Self:
+        """Where the node was changed: least squares there."""
+        names = [*self.columns, self.child]
+        f = least_squares(sums_with(where, [*self.parents, self.child]).select(names))
+        least = 1e-6 * f.sigma2.max()
+        made = self._apart(where.levels, f.coef, f.coef_cov, np.maximum(f.sigma2, least))
+        return replace(made, was_changed=where.levels)
+
+    def _apart(
+        self, levels: tuple[Hashable, ...], coef: Floats, cov: Floats, variance: Floats
+    ) -> Self:
+        """A fit like this one of data sets that it is not about."""
+        F, q = coef.shape
+        none, known, share = np.zeros(F), self.intervals, self.unit_share
         if known is not None:
             known = known._replace(se=np.full((F, q), math.nan), df=np.full((F, q), math.nan))
         if share is not None:  # rows are independent, unless the column describes units
             share = np.full(F, float((share == 1).all()))
         return replace(
-            self, levels=where.levels, was_set=where.levels, coef=coef, coef_cov=cov,
+            self, levels=levels, was_set=(), was_changed=(), coef=coef, coef_cov=cov,
             sigma2=variance, squares=none, df=none, effective_df=none, rows=none,
             total_cov=cov, between_cov=np.zeros_like(cov), saved_intervals=known, sums=None,
             later=None, unit_share=share,
         )  # fmt: skip
 
-    def joined(self, there: Self, levels: tuple[Hashable, ...]) -> Self:
-        """The fit with data sets in which the node was set, in this order."""
-        every = (*self.levels, *there.levels)
-        at = [every.index(level) for level in levels]
+    def followed_by(self, there: Self) -> Self:
+        """The fit with these experiments at the end."""
         free, out = (fit.taken(range(len(fit.levels)), fit.levels) for fit in (self, there))
         names = ["coef", "coef_cov", "sigma2", "squares", "df", "effective_df", "rows"]
         names += ["total_cov", "between_cov"] + ["unit_share"] * (self.unit_share is not None)
@@ -328,8 +341,9 @@ class GaussianFit(LinearFit):
                 for name in ("se", "df")
             )
             known = known._replace(se=se, df=df)
-        both = replace(free, levels=every, was_set=there.levels, saved_intervals=known, **found)
-        return both.taken(at, levels)
+        levels = (*free.levels, *out.levels)
+        told = free._with_experiments(out)
+        return replace(free, levels=levels, saved_intervals=known, **found, **told)
 
     def alone(self, parent: str, data: Data) -> list[tuple[Floats, Floats, Floats]]:
         """Least squares in each data set; Student's t, because data sets can be small."""
@@ -347,7 +361,7 @@ class GaussianFit(LinearFit):
 
     def terms(self, parent: str) -> Iterator[Term]:
         """The effects of a parent: differences."""
-        if self.was_set:
+        if self.experiments:
             yield from self._in_all(self.unset.terms(parent))
             return
         for at, column, level in self.columns_of(parent):

@@ -408,20 +408,25 @@ def input_of(table: Data, name: str) -> LocalFit:
 def in_all_data_sets(fit: LocalFit, data: Data) -> LocalFit:
     """The fit of a node with the data sets in which it was set, that it is not about.
 
-    There it has no parents, and the distribution of its values: mean and variance, the shares of
-    levels, or of a count the mean.
+    Where the intervention is hard, it has no parents there, and the distribution of its values:
+    mean and variance, the shares of levels, or of a count the mean. Where it is soft, it has
+    coefficients of its own.
 
     Args:
         fit: of the data sets in which the node was not set.
         data: all of them.
     """
-    child = data.names.index(fit.child)
-    if fit.is_given or not data.data_sets_set(child):
+    child, made, told = data.names.index(fit.child), fit, fit.detail
+    if fit.is_given:
         return fit
-    where = data.where_set(child)
-    made = fit.joined(fit.set_to(where), data.levels)
-    names = listed(list(map(repr, where.levels)))
-    return replace(made, detail=f"{fit.detail}; set in {names}, left out of its likelihood")
+    hard, soft = data.levels_set(child, "hard"), data.levels_set(child, "soft")
+    if hard:
+        made = made.followed_by(fit.set_to(data.only(hard)))
+        told += f"; set in {listed(list(map(repr, hard)))}, left out of its likelihood"
+    if soft:
+        made = made.followed_by(fit.changed_in(data.only(soft)))
+        told += f"; changed in {listed(list(map(repr, soft)))}, with parameters of its own"
+    return replace(made.in_order(data.levels), detail=told) if hard or soft else fit
 
 
 def _tabular(table: Data, family: Names) -> bool:

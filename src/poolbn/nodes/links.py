@@ -320,7 +320,8 @@ class Response:
         """Predictors without parents, by rows that count so often, (C,)."""
         if not self.has_levels:
             return np.array([math.log((weight @ y + 0.5) / weight.sum())])
-        times = np.bincount(y, weight, minlength=self.levels) + 0.5
+        levels = 2 if self.ordered else self.levels
+        times = np.bincount(y, weight, minlength=levels) + 0.5
         return np.asarray(np.log(times[1:] / times[0]))
 
     def derivatives(

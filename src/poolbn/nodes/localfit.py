@@ -196,6 +196,8 @@ class LocalFit(ABC):
             or was not measured.
         was_set: data sets in which the node was set, see `pb.stats`, which the likelihood is not
             about either. There it has no parents, and the distribution of its values.
+        was_changed: data sets in which its mechanism was changed, likewise. There it has parameters
+            of its own.
         group: the column that says which data set a row came from.
         categories: the K levels of a discrete node; none for others.
         unit: the column that says which unit of its data set a row is of; None without units.
@@ -223,6 +225,7 @@ class LocalFit(ABC):
     categories: tuple[str, ...] = ()
     unit: str | None = None
     was_set: tuple[Hashable, ...] = ()
+    was_changed: tuple[Hashable, ...] = ()
 
     @property
     @abstractmethod
@@ -447,42 +450,67 @@ class LocalFit(ABC):
         pairs = zip(at, levels, strict=True)
         return tuple(level for j, level in pairs if self.levels[j] in self.left_out)
 
-    def _was_set(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> tuple[Hashable, ...]:
-        pairs = zip(at, levels, strict=True)
-        return tuple(level for j, level in pairs if self.levels[j] in self.was_set)
+    def _intervened(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> dict[str, Any]:
+        """`was_set` and `was_changed` of the data sets at these positions, under these names."""
+        new = [(self.levels[j], level) for j, level in zip(at, levels, strict=True)]
+        return {
+            name: tuple(level for old, level in new if old in getattr(self, name))
+            for name in ("was_set", "was_changed")
+        }
+
+    @property
+    def experiments(self) -> tuple[Hashable, ...]:
+        """The data sets in which the node was set or changed."""
+        return (*self.was_set, *self.was_changed)
 
     @property
     def unset(self) -> Self:
-        """The fit of the data sets in which the node was not set; itself if it was set nowhere."""
-        return self._where(was_set=False) if self.was_set else self
+        """The fit of all data sets but experiments on the node; itself if there are none."""
+        return self._where(experiments=False) if self.experiments else self
 
     def about(self, data: Data) -> Data:
         """Of data those that `unset` is about."""
-        return data.without(self.was_set)
+        return data.without(self.experiments)
 
-    def _where(self, *, was_set: bool) -> Self:
-        at = [j for j, v in enumerate(self.levels) if (v in self.was_set) == was_set]
+    def _where(self, *, experiments: bool) -> Self:
+        at = [j for j, v in enumerate(self.levels) if (v in self.experiments) == experiments]
         return self.taken(at, tuple(self.levels[j] for j in at))
 
     def set_to(self, where: Data) -> Self:
         """A fit like this one of data sets in which the node was set: its values there."""
-        raise DataError(
+        raise self._refused()
+
+    def changed_in(self, where: Data) -> Self:
+        """A fit like this one of data sets in which the node was changed, each on its own."""
+        raise self._refused()
+
+    def _refused(self) -> DataError:
+        return DataError(
             f"{self.child!r} is {self.kind}, which cannot be among interventions; make it an input"
         )
 
-    def joined(self, there: Self, levels: tuple[Hashable, ...]) -> Self:
-        """The fit with data sets in which the node was set, in this order."""
-        raise NotImplementedError
+    def followed_by(self, there: Self) -> Self:
+        """The fit with these experiments at the end."""
+        raise self._refused()
+
+    def _with_experiments(self, there: Self) -> dict[str, Any]:
+        """`was_set` and `was_changed` of `followed_by`."""
+        names = ("was_set", "was_changed")
+        return {name: (*getattr(self, name), *getattr(there, name)) for name in names}
+
+    def in_order(self, levels: tuple[Hashable, ...]) -> Self:
+        """The fit with its data sets in this order."""
+        return self.taken([self.levels.index(level) for level in levels], levels)
 
     def _beside_set(self, name: Hashable, new: Data | None, n: Integers) -> Self:
-        """`adapted` of a node that was set in some data sets."""
-        free = np.array([v not in self.was_set for v in self.levels])
+        """`adapted` where there are experiments on the node."""
+        free = np.array([v not in self.experiments for v in self.levels])
         made = self.unset.adapted(name, new, n[free])
-        return made.joined(self._where(was_set=True), (*self.levels, name))
+        return made.followed_by(self._where(experiments=True)).in_order((*self.levels, name))
 
     def _in_all(self, terms: Iterable[Term]) -> Iterator[Term]:
-        """Terms of `unset`, with NaN for data sets in which the node was set."""
-        free = np.array([v not in self.was_set for v in self.levels])
+        """Terms of `unset`, with NaN for experiments on the node."""
+        free = np.array([v not in self.experiments for v in self.levels])
         for term in terms:
             each = np.full((3, len(free)), np.nan)
             each[:, free] = term.own, term.own_se, term.own_df
@@ -783,7 +811,7 @@ class LinearFit(LocalFit):
         """
         values = self.fixed
         if values is None:
-            out = {*self.left_out, *self.was_set}
+            out = {*self.left_out, *self.experiments}
             values = self.coef[[level not in out for level in self.levels]].mean(axis=0)
         return float(values[k]), float(self.population_se[k]), float(self.population_df[k])
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, partial
-from typing import NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -402,6 +402,8 @@ class LogFit(LocalFit):
         later: where cells are missing, what makes the effects.
     """
 
+    _of_data_sets: ClassVar[tuple[str, ...]]  # what it has of each data set
+
     saved_effects: LogEffects | None = None
     later: Callable[[], LogEffects] | None = None
 
@@ -442,7 +444,7 @@ class LogFit(LocalFit):
 
     def terms(self, parent: str) -> Iterator[Term]:
         """The effects of a parent: logarithms of odds ratios, or of ratios of means."""
-        if self.was_set:
+        if self.experiments:
             yield from self._in_all(self.unset.terms(parent))
             return
         found, width = self.effects, len(self.columns)
@@ -501,15 +503,21 @@ class LogFit(LocalFit):
         level_se = told.level_se[at] if told.level_se.size else told.level_se
         return told._replace(own=told.own[at], own_se=told.own_se[at], level_se=level_se)
 
-    def _with_set(self, there: Self) -> LogEffects | None:
-        """Effects with those of data sets in which the node was set, NaN."""
+    def followed_by(self, there: Self) -> Self:
+        """The fit with these experiments at the end."""
         told = self.effects if self.parents and self.status.ok else self.saved_effects
-        if told is None:
-            return None
-        for _ in there.levels:
-            none = np.full(told.own.shape[1], math.nan)
+        if told is not None:
+            none = np.full((len(there.levels), told.own.shape[1]), math.nan)
             told = appended(told, none, none)
-        return told
+        found: dict[str, Any] = {
+            name: np.concatenate([own, getattr(there, name)])
+            for name in self._of_data_sets
+            if (own := getattr(self, name)) is not None
+        }
+        return replace(
+            self, levels=(*self.levels, *there.levels), saved_effects=told, later=None, **found,
+            **self._with_experiments(there),
+        )  # fmt: skip
 
     def explained(
         self, x: Floats, values: Values, sets: Integers
@@ -565,8 +573,8 @@ class LogFit(LocalFit):
 
 
 def appended(found: LogEffects, own: Floats, se: Floats) -> LogEffects:
-    """Effects with those of one more data set."""
-    level = np.full((1, found.level_se.shape[1]), np.nan)
+    """Effects with those of more data sets, (m,) or (F', m)."""
+    level = np.full((len(np.atleast_2d(own)), found.level_se.shape[1]), np.nan)
     return found._replace(
         own=np.vstack([found.own, own]),
         own_se=np.vstack([found.own_se, se]),

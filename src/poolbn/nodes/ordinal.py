@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from poolbn.errors import DataError, Option
 from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.nodes.design import Design, about_thresholds, design_of, levels_in
@@ -35,6 +36,7 @@ from poolbn.nodes.poolings import NoPooling
 from poolbn.nodes.predicting import RegressionPredictions, Values, design, predictors
 from poolbn.nodes.regression import RegressionFit, fit_regression
 from poolbn.nodes.rowscores import common_columns, equal_effects
+from poolbn.nodes.tabular import shares_of
 from poolbn.nodes.terms import Equality
 from poolbn.nodes.unitmodes import Rows
 from poolbn.tables.kinds import ColumnKind
@@ -155,6 +157,18 @@ class OrdinalFit(RegressionFit):
             return self.coef.mean(axis=0), np.zeros_like(self.coef_cov[0])
         own = fit_regression(new, self.child, (), self.response, NoPooling())
         return own.coef[0], np.zeros_like(self.coef_cov[0])
+
+    def changed_in(self, where: Data) -> Self:
+        """Where the node was changed: a regression in each data set, of the same levels."""
+        seen = shares_of(where, self.child) > 0
+        for level, there in zip(where.levels, seen, strict=True):
+            if not there[self._codes].all():
+                raise DataError(
+                    f"{self.child!r} was changed in data set {level!r}, and does not have there "
+                    "all levels that it has elsewhere; put levels together, or say that it was "
+                    "set: ", Option("interventions", {level: [self.child]}),
+                )  # fmt: skip
+        return super().changed_in(where)
 
     def _set_intercepts(self, coef: Floats, mean: Floats) -> None:
         """Log odds of exceeding the lowest level that rows have, and what others add."""

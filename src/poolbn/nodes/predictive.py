@@ -65,7 +65,7 @@ def predictive(fit: LinearFit) -> Predictive:
         certain = np.full(len(fit.levels), math.inf)
         none = np.zeros_like(fit.coef_cov)
         return Predictive(fit.coef, fit.coef_cov, none, fit.sigma2, certain, certain, math.inf)
-    if fit.was_set:
+    if fit.experiments:
         return _where_set(fit)
     u, df, within_df = _residuals(fit, fit.rows, fit.squares, fit.df)
     cov, between = uncertainty(fit)
@@ -85,7 +85,7 @@ def _where_set(fit: LinearFit) -> Predictive:
     """With data sets in which the node was set: normal around its mean there."""
     cov, between = uncertainty(fit)
     own = predictive(fit.unset)
-    free = np.array([level not in fit.was_set for level in fit.levels])
+    free = np.array([level not in fit.experiments for level in fit.levels])
     scale2, df, within_df = fit.sigma2.copy(), *np.full((2, len(free)), math.inf)
     scale2[free], df[free], within_df[free] = own.scale2, own.df, own.within_df
     return replace(own, coef=fit.coef, cov=cov, between=between, scale2=scale2, df=df,

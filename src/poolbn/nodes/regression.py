@@ -105,6 +105,8 @@ class RegressionFit(LogFit):
         converged: the likelihood has its maximum here
     """
 
+    _of_data_sets = ("coef", "coef_cov", "unit_sd")
+
     coef: Floats
     coef_cov: Floats
     fixed: Floats | None
@@ -322,7 +324,7 @@ class RegressionFit(LogFit):
 
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], RegressionPredictions]:
         """What draws the parameters that rows leave possible, as if they were certain."""
-        if self.was_set:  # there they are not those of a regression
+        if self.experiments:  # there they are not those of a regression
             sure = self.predictive(np.ones(len(self.levels), dtype=bool))
             return lambda rng: sure
         X = design(self.parents, self.given, rows.values, len(rows.x))
@@ -350,7 +352,7 @@ class RegressionFit(LogFit):
         Raises:
             DataError: without pooling, the rows do not give all coefficients.
         """
-        if self.was_set:
+        if self.experiments:
             return self._beside_set(name, new, n)
         fit = self.with_all()
         coef, cov = self._new_coefficients(new)
@@ -508,9 +510,9 @@ class RegressionFit(LogFit):
         """The fit of the data sets at these positions, which may repeat, under these names."""
         return replace(
             self, levels=levels, left_out=self._left_out(at, levels), coef=self.coef[at],
-            was_set=self._was_set(at, levels), coef_cov=self.coef_cov[at],
-            saved_effects=self._taken(at), later=None,
+            coef_cov=self.coef_cov[at], saved_effects=self._taken(at), later=None,
             unit_sd=None if self.unit_sd is None else self.unit_sd[at],
+            **self._intervened(at, levels),
         )  # fmt: skip
 
     def set_to(self, where: Data) -> Self:
@@ -520,29 +522,25 @@ class RegressionFit(LogFit):
         own = shares_of if self.categories else means_of
         self._set_intercepts(coef, np.maximum(own(where, self.child), least))
         return replace(
-            self, levels=where.levels, was_set=where.levels, coef=coef,
+            self, levels=where.levels, was_set=where.levels, was_changed=(), coef=coef,
             coef_cov=np.zeros((F, *self.coef_cov.shape[1:])), saved_effects=None, later=None,
             unit_sd=None if self.unit_sd is None else np.zeros(F),
+        )  # fmt: skip
+
+    def changed_in(self, where: Data) -> Self:
+        """Where the node was changed: a regression in each data set."""
+        names = (where, self.child, self.parents)
+        own = fit_regression(*names, self.response, NoPooling(), type(self))
+        return replace(
+            self, levels=where.levels, was_set=(), was_changed=where.levels, coef=own.coef,
+            coef_cov=own.coef_cov, saved_effects=None, later=None,
+            unit_sd=None if self.unit_sd is None else own.unit_sd,
         )  # fmt: skip
 
     def _set_intercepts(self, coef: Floats, mean: Floats) -> None:
         """Coefficients (F, C, q) with these means (F, 1), or probabilities of levels (F, K)."""
         logs = np.log(mean)
         coef[:, :, 0] = logs[:, 1:] - logs[:, :1] if self.categories else logs
-
-    def joined(self, there: Self, levels: tuple[Hashable, ...]) -> Self:
-        """The fit with data sets in which the node was set, in this order."""
-        every = (*self.levels, *there.levels)
-        at = [every.index(level) for level in levels]
-        names = ["coef", "coef_cov"] + ["unit_sd"] * (self.unit_sd is not None)
-        found: dict[str, Any] = {
-            name: np.concatenate([getattr(self, name), getattr(there, name)]) for name in names
-        }
-        both = replace(
-            self, levels=every, was_set=there.levels, saved_effects=self._with_set(there),
-            later=None, **found,
-        )  # fmt: skip
-        return both.taken(at, levels)
 
     def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
         own = fit_regression(data, self.child, self.parents, self.response, NoPooling(), type(self))

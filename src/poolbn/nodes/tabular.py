@@ -69,6 +69,8 @@ class TabularFit(LogFit):
         converged: Dirichlet distributions around the population
     """
 
+    _of_data_sets = ("probabilities",)
+
     concentration: float
     population: Floats
     probabilities: Floats
@@ -169,7 +171,7 @@ class TabularFit(LogFit):
 
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], TablePredictions]:
         """What draws tables around a common one, which counts tell of where they are alike."""
-        if self.was_set:
+        if self.experiments:
             sure = self.predictive(np.ones(len(self.levels), dtype=bool))
             return lambda rng: sure
         names = [rows.values[name].astype(np.int64) for name in self.parents]
@@ -204,7 +206,7 @@ class TabularFit(LogFit):
                 "with ",
                 Option("pooling", "partial"),
             )
-        if self.was_set:
+        if self.experiments:
             return self._beside_set(name, new, n)
         fit = self.with_all()
         own = self.population
@@ -258,10 +260,9 @@ class TabularFit(LogFit):
     def taken(self, at: Sequence[int], levels: tuple[Hashable, ...]) -> Self:
         """The fit of the data sets at these positions, which may repeat, under these names."""
         own, p = self._left_out(at, levels), self.probabilities[at]
-        told, out = self._taken(at), self._was_set(at, levels)
         return replace(
-            self, levels=levels, left_out=own, was_set=out, probabilities=p, saved_effects=told,
-            later=None,
+            self, levels=levels, left_out=own, probabilities=p, saved_effects=self._taken(at),
+            later=None, **self._intervened(at, levels),
         )  # fmt: skip
 
     def set_to(self, where: Data) -> Self:
@@ -269,18 +270,17 @@ class TabularFit(LogFit):
         shape = len(where.n), *self.population.shape
         shares = np.broadcast_to(shares_of(where, self.child)[:, None], shape)
         return replace(
-            self, levels=where.levels, was_set=where.levels, probabilities=shares,
+            self, levels=where.levels, was_set=where.levels, was_changed=(), probabilities=shares,
             saved_effects=None, later=None,
         )  # fmt: skip
 
-    def joined(self, there: Self, levels: tuple[Hashable, ...]) -> Self:
-        """The fit with data sets in which the node was set, in this order."""
-        every = (*self.levels, *there.levels)
-        both = replace(
-            self, levels=every, was_set=there.levels, saved_effects=self._with_set(there),
-            probabilities=np.concatenate([self.probabilities, there.probabilities]), later=None,
+    def changed_in(self, where: Data) -> Self:
+        """Where the node was changed: a table in each data set."""
+        own = fit_tabular(where, self.child, self.parents, NoPooling())
+        return replace(
+            self, levels=where.levels, was_set=(), was_changed=where.levels,
+            probabilities=own.probabilities, saved_effects=None, later=None,
         )  # fmt: skip
-        return both.taken([every.index(level) for level in levels], levels)
 
     def _logs_alone(self, data: Data) -> tuple[Floats, Floats]:
         value, variance = log_odds_ratios(counts_of(data, self.child, self.parents), self._sizes)

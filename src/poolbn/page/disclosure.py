@@ -256,7 +256,7 @@ def in_groups(net: Network, data: Data, grouping: Grouping) -> LocalFit:
     if grouping.rare:
         return _rare(net, data, node)
     free = ~_where_set(net, node)
-    made, places = _joined(data.without(net.fits[node].was_set), grouping.together[free])
+    made, places = _joined(net.fits[node].about(data), grouping.together[free])
     fit = fitted(net, made, node, parents)
     if isinstance(fit.pooling, Given) and fit.pooling != INPUT:
         return fit
@@ -267,7 +267,7 @@ def in_groups(net: Network, data: Data, grouping: Grouping) -> LocalFit:
 
 def _where_set(net: Network, node: str) -> Flags:
     """Data sets in which a node was set, (F,)."""
-    return np.array([level in net.fits[node].was_set for level in net.levels])
+    return np.array([level in net.fits[node].experiments for level in net.levels])
 
 
 def _joined(data: Data, together: Flags) -> tuple[Data, list[int]]:

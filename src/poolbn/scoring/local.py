@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Literal, Protocol, cast, runtime_checkable
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from poolbn.errors import GraphError, Option, OptionError, check_option
 from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
-from poolbn.moments.data import Data, check_data
+from poolbn.moments.data import Data, check_data, sums_with
 from poolbn.moments.standardised import Family, changed_by
 from poolbn.nodes.auto import with_tables
 from poolbn.nodes.choosing import as_pooling
 from poolbn.nodes.kinds import chooses_tables, in_all_data_sets, input_of
 from poolbn.nodes.localfit import LocalFit
 from poolbn.nodes.model import Choice, NeighbourScores, NodeModel, same_for_all
+from poolbn.nodes.poolings import Complete
 from poolbn.run import parallel
 from poolbn.scoring.bde import K2, BDeu
 from poolbn.scoring.bge import BGe
@@ -28,7 +29,7 @@ from poolbn.scoring.criteria import InformationCriterion
 from poolbn.scoring.families import NodeScores, family_of
 from poolbn.scoring.gprior import GPrior
 from poolbn.scoring.observed import ObservedScores
-from poolbn.tables.kinds import has_levels
+from poolbn.tables.kinds import has_levels, is_normal
 
 _FEWEST, _CHUNK = 3, 256  # families for one thread at a time; with few, no thread waits for others
 _WORTH_THREADS = 1e6  # multiplications, below which threads cost more than they bring
@@ -253,13 +254,26 @@ class _WithInterventions:
 
     These are the same for all its parents, so that scores are comparable, and still add up.
 
+    Where its mechanism was changed a node has parameters of its own, which count beside these.
+
     Attributes:
         data: the table.
         each: the scores of each node, which some share, (N,).
+        own: for nodes that were changed those of each data set.
     """
 
     data: Data
     each: Sequence[Scores]
+    own: Mapping[int, Sequence[Scores]]
+
+    def _beside(self, families: Sequence[Family]) -> NDArray[np.float64]:
+        """What the data sets in which nodes were changed add."""
+        values = np.zeros(len(families))
+        for child, several in self.own.items():
+            at = [m for m, family in enumerate(families) if family[0] == child]
+            for of in several if at else ():
+                values[at] += of.scores([families[m] for m in at], final=True)
+        return values
 
     @cached_property
     def _several(self) -> list[Scores]:
@@ -277,7 +291,7 @@ class _WithInterventions:
         values = np.empty(len(families))
         for of, at in self._parts(families):
             values[at] = of.scores([families[m] for m in at], final=final)
-        return values
+        return values + self._beside(families) if self.own else values
 
     def bounds(self, families: Sequence[Family]) -> NDArray[np.float64] | None:
         """Upper bounds of the scores that cost less, NaN where there are none."""
@@ -286,7 +300,9 @@ class _WithInterventions:
             found = of.bounds([families[m] for m in at])
             if found is not None:
                 values[at] = found
-        return None if np.isnan(values).all() else values
+        if np.isnan(values).all():
+            return None
+        return values + self._beside(families) if self.own else values
 
     def neighbours(
         self, families: Sequence[Family], candidates: NDArray[np.bool_], *, improving_only: bool
@@ -295,10 +311,13 @@ class _WithInterventions:
         shape = candidates.shape
         found = NeighbourScores(np.full(shape, np.nan), np.zeros(shape, dtype=bool))
         for of, at in self._parts(families):
-            some = [families[m] for m in at]
-            part = of.neighbours(some, candidates[at], improving_only=improving_only)
+            able = [m for m in at if families[m][0] not in self.own]  # others come one by one
+            some = [families[m] for m in able]
+            if not some:
+                continue
+            part = of.neighbours(some, candidates[able], improving_only=improving_only)
             if part is not None:
-                found.values[at], found.exact[at] = part
+                found.values[able], found.exact[able] = part
         return found
 
     def cost(self) -> float:
@@ -312,28 +331,42 @@ class _WithInterventions:
     def total(self, fits: Iterable[LocalFit]) -> float:
         """The score of a network, from its final fits."""
         some = list(fits)
-        parts = self._parts([family_of(self.data, fit) for fit in some])
-        return math.fsum(of.total([some[m] for m in at]) for of, at in parts)
+        families = [family_of(self.data, fit) for fit in some]
+        parts = [of.total([some[m] for m in at]) for of, at in self._parts(families)]
+        return math.fsum([*parts, *self._beside(families).tolist()])
 
 
-def _where_not_set(data: Data, make: Callable[[Data], Scores]) -> Scores:
+def _where_not_set(
+    data: Data, model: NodeModel, make: Callable[[Data, NodeModel], Scores]
+) -> Scores:
     """Scores of nodes that are made of the data sets in which each was not set."""
     if not data.interventions:
-        return make(data)
+        return make(data, model)
     free = [i for i, name in enumerate(data.names) if name not in data.inputs]
     views = {i: data.where_not_set(i) if i in free else data for i in range(len(data.names))}
-    made = {id(view): make(view) for view in {id(views[i]): views[i] for i in free}.values()}
+    several = {id(views[i]): views[i] for i in free}
+    made = {key: make(view, model) for key, view in several.items()}
     first = made[id(views[free[0]])]  # for inputs, which nobody asks
-    return _WithInterventions(data, [made.get(id(view), first) for view in views.values()])
+    changed = {i: _changed(data, i) for i in free}
+    own = {i: [make(of, Complete()) for of in views] for i, views in changed.items() if views}
+    return _WithInterventions(data, [made.get(id(view), first) for view in views.values()], own)
+
+
+def _changed(data: Data, child: int) -> list[Data]:
+    """The data sets in which a column was changed, one by one, as far as it varies there."""
+    name, each = data.names[child], [data.only([v]) for v in data.levels_set(child, "soft")]
+    if not is_normal(data.kind(name)):
+        return each
+    return [of for of in each if sums_with(of, [name]).select([name]).scatter.any()]
 
 
 def _scores(data: Data, model: NodeModel, score: Score) -> Scores:
-    def make(view: Data) -> Scores:
-        made = score.on(view, model)
+    def make(view: Data, how: NodeModel) -> Scores:
+        made = score.on(view, how)
         own = all(hasattr(made, name) for name in ("bounds", "neighbours", "cost", "fit", "total"))
-        return cast(Scores, made) if own else Whole(made, view, model)
+        return cast(Scores, made) if own else Whole(made, view, how)
 
-    scores = _where_not_set(data, make)
+    scores = _where_not_set(data, model, make)
     if not data.inputs:
         return scores
     return _WithInputs(scores, data, frozenset(map(data.names.index, data.inputs)))
@@ -576,7 +609,8 @@ def chosen(data: Data, pooling: Choice, arcs: NDArray[np.bool_]) -> NodeModel:
         return pooling.first(data.levels)
 
     def worth(model: NodeModel) -> NDArray[np.float64]:
-        return _where_not_set(data, lambda view: NodeScores(view, model, half)).scores(nodes)
+        scores = _where_not_set(data, model, lambda view, how: NodeScores(view, how, half))
+        return scores.scores(nodes)
 
     return pooling.chosen(data.levels, worth)
 
