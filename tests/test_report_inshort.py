@@ -276,7 +276,7 @@ def test_probabilities_of_arcs_stand_in_for_a_bootstrap() -> None:
     tiers = pb.Constraints(tiers=[["x"], ["y"], ["z", "u"]])
     known = gathered(net, table, None, None, constraints=tiers, evidence=(post,))
     assert names(leading(known)) == [("x", "y"), ("y", "z")]
-    assert "is determined, with a probability of 90% or more" in said(known)
+    assert "is fixed, with a probability of 90% or more" in said(known)
     boot = pb.bootstrap(table, group="school", replicates=5)
     assert "in few networks from resampled" in said(
         gathered(net, table, boot, None, evidence=(post,))

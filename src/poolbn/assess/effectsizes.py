@@ -16,8 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from poolbn.arrays import Flags, Floats
-from poolbn.graph.equivalence import completed
+from poolbn.arrays import Floats
+from poolbn.graph.constraints import Constraints
+from poolbn.graph.equivalence import Direction, directions, set_apart
+from poolbn.graph.pairs import Pair
 from poolbn.inference.drawing import draw_columns
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import GroupLevel
@@ -113,10 +115,13 @@ class EffectSize:
     effect: float  # in the population of data sets
     between_sd: float  # its standard deviation between data sets
     own: Floats  # in each data set, (F,)
-    # Whether equivalent graphs have the arc the other way round, if these are known among those
-    # that the search could find.
-    reversible: bool
+    direction: Direction  # why it goes this way
     each: tuple[float, ...]  # effects, one for each level: of these it is the strongest
+
+    @property
+    def reversible(self) -> bool:
+        """Whether equivalent graphs that the search could find have the arc the other way round."""
+        return self.direction is Direction.SCORE
 
     @property
     def term(self) -> int:
@@ -137,23 +142,28 @@ class EffectSize:
 
 
 def effect_sizes(
-    net: Network, found: Spreads | None = None, fixed: Flags | None = None
+    net: Network, found: Spreads | None = None, constraints: Constraints | None = None
 ) -> tuple[EffectSize, ...]:
-    """The standardised effects of all arcs, in the order of the arcs.
-
-    `fixed` are arcs that constraints let go no other way, (N, N).
-    """
-    found = spreads(net) if found is None else found
-    free = completed(net.dag.to_adjacency().astype(bool), fixed)[1]
-    at = {node: i for i, node in enumerate(net.dag.nodes)}
+    """The standardised effects of all arcs, in the order of the arcs, found with constraints."""
+    found, why = spreads(net) if found is None else found, arc_directions(net, constraints)
     sizes = []
     for index, (parent, child) in enumerate(net.dag.arcs):
         terms = [_scaled(term, child, found) for term in net.fits[child].terms(parent)]
         first = max(terms, key=lambda term: abs(term[0]))
-        reversible = bool(free[at[parent], at[child]]) and not _goes_first(net, parent, child)
         each = tuple(effect for effect, _, _ in terms)
-        sizes.append(EffectSize(index, parent, child, *first, reversible, each))
+        sizes.append(EffectSize(index, parent, child, *first, why[parent, child], each))
     return tuple(sizes)
+
+
+def arc_directions(net: Network, constraints: Constraints | None = None) -> dict[Pair, Direction]:
+    """Why each arc of a network, found with these constraints, has its direction."""
+    nodes, limits = net.dag.nodes, constraints or Constraints()
+    known = ~limits.on(nodes, [net.fits[node].kind for node in nodes]).arcs.T
+    for parent, child in net.dag.arcs:
+        known[nodes.index(parent), nodes.index(child)] |= _goes_first(net, parent, child)
+    apart = set_apart(nodes, net.experiments)
+    found = directions(net.dag.to_adjacency().astype(bool), apart, known)
+    return {(nodes[i], nodes[j]): why for (i, j), why in found.items()}
 
 
 def _scaled(term: Term, child: str, found: Spreads) -> tuple[float, float, Floats]:

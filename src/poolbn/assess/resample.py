@@ -30,7 +30,7 @@ from poolbn.errors import (
     check_option,
 )
 from poolbn.graph.dag import Cpdag, Dag
-from poolbn.graph.equivalence import completed
+from poolbn.graph.equivalence import completed, set_apart
 from poolbn.later import optimize
 from poolbn.later import pandas as pd
 from poolbn.learning import LearnOptions, Plan, as_plan, check_keywords
@@ -55,7 +55,7 @@ from poolbn.wording import counted, visible
 def directions(arcs: Flags, fixed: Flags) -> Floats:
     """Arcs of the equivalence class of a graph, (N, N): 1 from parent to child, 1/2 each way else.
 
-    `fixed` are arcs that constraints allow no other way.
+    `fixed` are arcs that constraints and interventions allow no other way.
     """
     directed, undirected = completed(arcs, fixed)
     return directed + undirected / 2
@@ -679,4 +679,5 @@ def _directions(plan: Plan, nodes: tuple[str, ...], fixed: Flags, replicate: Dat
     at = [nodes.index(name) for name in replicate.names]
     arcs = np.zeros_like(fixed)
     arcs[np.ix_(at, at)] = plan.arcs(replicate)
+    fixed = fixed | set_apart(nodes, replicate.interventions.values())
     return directions(arcs, fixed)

@@ -253,7 +253,8 @@ class _Job:
             net = self._learned(data, self.pooling)
         except SearchInterrupted as interrupted:
             net, stopped = interrupted.network, True
-        showing.show_network(terminal, net)
+        limits = as_constraints(self.learning["constraints"])
+        showing.show_network(terminal, net, limits)
         written = self._write(net, data)
         record = showing.network_record(net, data) | {"interrupted": stopped}
         what = "the best network so far" if stopped else "the network"

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from poolbn.assess.comparison import Comparison
+from poolbn.assess.effectsizes import arc_directions
 from poolbn.assess.graphtest import GraphTest
 from poolbn.assess.patternmap import pattern_map
 from poolbn.assess.resample import Bootstrap
 from poolbn.cli.terminal import Terminal, number
+from poolbn.graph.constraints import Constraints
+from poolbn.graph.equivalence import Direction
 from poolbn.moments.cellstats import CellStats
 from poolbn.moments.checks import check
 from poolbn.moments.data import Data
@@ -29,13 +32,19 @@ from poolbn.wording import DATA_SET, counted, figure, listed, noun_of
 
 _ACROSS = 4  # columns of sums beside each other
 _DATA_SETS = 12  # whose rows a map of missing values counts
+_NAMED = 6  # arcs in a line
 _WEAKER = 5  # arcs that are shown below those that count
 
 
-def show_network(terminal: Terminal, net: Network) -> None:
-    """Print the arcs with their effects, in the population and at the extremes."""
+def show_network(terminal: Terminal, net: Network, constraints: Constraints | None = None) -> None:
+    """Print the arcs with their effects, and why they have the directions that they have."""
     terminal.text("\n".join(net.title()))
     _show_effects(terminal, net)
+    found = arc_directions(net, constraints)
+    for why in Direction:
+        arcs = [f"{parent} -> {child}" for (parent, child), own in found.items() if own is why]
+        if arcs:
+            terminal.text(f"Direction {why}: {listed(arcs, most=_NAMED)}")
     for line in net.endings():
         terminal.text(line)
     for node, fit in net.fits.items():

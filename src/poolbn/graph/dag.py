@@ -311,14 +311,29 @@ class Dag:
         sets = [self._sorted(one) for one in found]
         return tuple(sorted(sets, key=lambda one: (len(one), [index[name] for name in one])))
 
-    def cpdag(self) -> Cpdag:
+    def cpdag(self, experiments: Iterable[Iterable[str]] = ()) -> Cpdag:
         """The equivalence class: arcs that all equivalent graphs share, and the edges that vary.
+
+        Args:
+            experiments: for each the nodes that were set in it. Then graphs are equivalent that
+                cannot be told apart by data from all of them and from one where nothing was set
+                (Hauser and Bühlmann 2012).
+
+        Raises:
+            GraphError: a node is unknown.
 
         Examples:
             >>> Dag.from_modelstring("[A][B][C|A:B][D|C][E]").cpdag()
             Cpdag(5 nodes: A -> C, B -> C, C -> D)
+            >>> Dag.from_modelstring("[A][B|A][C|B]").cpdag([["C"]])
+            Cpdag(3 nodes: B -> C, A -- B)
         """
-        directed, undirected = equivalence.completed(self.to_adjacency().astype(bool))
+        targets = [list(names) for names in experiments]
+        for name in (name for own in targets for name in own):
+            if name not in self._index:
+                raise GraphError(f"no node is called {name!r}{nearest(name, self.nodes)}")
+        apart = equivalence.set_apart(self.nodes, targets)
+        directed, undirected = equivalence.completed(self.to_adjacency().astype(bool), apart)
         return Cpdag(self.nodes, self._named(directed), self._named(np.triu(undirected)))
 
     # Other formats

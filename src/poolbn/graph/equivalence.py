@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from enum import Enum
 from itertools import combinations
 from typing import Any
 
@@ -58,6 +59,65 @@ def completed(arcs: Flags, fixed: Flags | None = None) -> tuple[Flags, Flags]:
         for d in np.flatnonzero(directed[b] & apart[a]):
             direct(np.flatnonzero(undirected[a] & undirected[d] & joined[b]), d)
     return directed, undirected
+
+
+class Direction(Enum):
+    """Why an arc has the direction that it has; `str()` says it.
+
+    Examples:
+        >>> print(Direction.SCORE)
+        preferred by the score only
+    """
+
+    CLASS = "fixed within the equivalence class"
+    INTERVENTIONS = "fixed by interventions"
+    CONSTRAINTS = "fixed by constraints"
+    SCORE = "preferred by the score only"
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+def set_apart(nodes: Sequence[str], targets: Iterable[Collection[str]]) -> Flags:
+    """Pairs of nodes of which one was set in an experiment and the other not, (N, N).
+
+    With experiments the equivalent graphs are those that still are where the arcs into what was set
+    are cut, in each of them (Hauser and Buehlmann 2012): an arc between such a pair goes no other
+    way. In some data set each node has to be as it is.
+    """
+    apart = np.zeros((len(nodes), len(nodes)), dtype=bool)
+    for of in targets:
+        was = np.array([node in of for node in nodes], dtype=bool)
+        apart |= was[:, None] != was
+    return apart
+
+
+def directions(arcs: Flags, apart: Flags, fixed: Flags) -> dict[tuple[int, int], Direction]:
+    """Why each arc of a graph, (N, N), has its direction: the first reason that is enough.
+
+    Args:
+        arcs: the graph.
+        apart: see `set_apart`.
+        fixed: arcs that constraints let go no other way.
+
+    Examples:
+        >>> chain = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=bool)
+        >>> none = np.zeros_like(chain)
+        >>> [why.name for why in directions(chain, set_apart("abc", ["b"]), none).values()]
+        ['INTERVENTIONS', 'INTERVENTIONS']
+    """
+    reasons = {
+        Direction.CLASS: None,
+        Direction.INTERVENTIONS: apart,
+        Direction.CONSTRAINTS: apart | fixed,
+    }
+    found: dict[tuple[int, int], Direction] = {}
+    for i, j in np.argwhere(arcs):
+        found[int(i), int(j)] = Direction.SCORE
+    for why, known in reversed(reasons.items()):
+        for i, j in np.argwhere(completed(arcs, known)[0]):
+            found[int(i), int(j)] = why
+    return found
 
 
 def oriented(

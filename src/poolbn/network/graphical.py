@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from poolbn.errors import GraphError, nearest
-from poolbn.graph.dag import Dag
+from poolbn.graph.dag import Cpdag, Dag
 from poolbn.graph.pairs import Pair
 from poolbn.nodes.localfit import LocalFit
 
@@ -58,8 +58,28 @@ class Graphical:
     """The nodes with an arc into a node, see `Dag.parents`."""
     children = _asked(Dag.children)
     """The nodes that a node has an arc into, see `Dag.children`."""
-    cpdag = _asked(Dag.cpdag)
-    """The equivalence class of the graph, see `Dag.cpdag`."""
+
+    @property
+    def experiments(self) -> tuple[tuple[str, ...], ...]:
+        """The nodes that were set or changed in a data set, where that is known, see `pb.stats`."""
+        levels = dict.fromkeys(level for fit in self.fits.values() for level in fit.experiments)
+        return tuple(
+            tuple(node for node, fit in self.fits.items() if level in fit.experiments)
+            for level in levels
+        )
+
+    def cpdag(self) -> Cpdag:
+        """The equivalence class of the graph, with what is known of interventions.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
+            >>> net = pb.learn(trial, group="clinic", interventions={"NY": ["birthweight_g"]})
+            >>> net.cpdag()
+            Cpdag(2 nodes: gestation_days -> birthweight_g)
+        """
+        return self.dag.cpdag(self.experiments)
+
     markov_blanket = _asked(Dag.markov_blanket)
     """Parents, children and their other parents, see `Dag.markov_blanket`."""
     d_separated = _asked(Dag.d_separated)

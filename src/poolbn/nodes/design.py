@@ -11,7 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
-from poolbn.moments.data import Data, numbers
+from poolbn.errors import DataError, Option
+from poolbn.moments.data import Data, numbers, sums_with
+from poolbn.moments.indicators import spans
+from poolbn.nodes.links import Family, Response
+from poolbn.tables.kinds import is_ordered
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -324,3 +328,32 @@ def without_parents(design: Design) -> Floats:
     coef = np.zeros(q)
     coef[0], coef[q - more :] = odds[0], odds[1:] - odds[0]
     return coef
+
+
+def means_of(data: Data, name: str) -> Floats:
+    """Of a count in each data set, (F, 1)."""
+    return sums_with(data, [name]).select([name]).mean
+
+
+def responses(table: Data, child: str) -> Sequence[Response]:
+    """What kind of child it may be: counts may have more variance than a Poisson distribution."""
+    K = len(table.categories[table.names.index(child)])
+    if is_ordered(table.kind(child)):
+        if table.unit is not None:
+            raise DataError(
+                f"column {child!r} is ordinal, and units inside data sets ({table.unit!r}) cannot "
+                "have intercepts of such columns yet; use ",
+                Option("group", table.group),
+                ", or ",
+                Option("kinds", {child: "discrete"}),
+            )
+        return (Response(Family.ORDINAL, levels=K),)
+    if K:
+        return (Response(levels=K),)
+    return Response(Family.POISSON), Response(Family.NEGATIVE_BINOMIAL)
+
+
+def owners_of(table: Data, parents: Sequence[str]) -> tuple[str, ...]:
+    """The parent that each of their columns of numbers is of."""
+    own = spans([table.categories[table.names.index(name)] for name in parents])
+    return tuple(name for name, span in zip(parents, own, strict=True) for _ in span)

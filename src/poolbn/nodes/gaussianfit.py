@@ -216,8 +216,7 @@ class GaussianFit(LinearFit):
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], GaussianPredictions]:
         """What draws the parameters that rows leave possible, as if they were certain."""
         if self.experiments:  # there they are not those of a regression
-            sure = self.predictive(np.ones(len(self.levels), dtype=bool))
-            return lambda rng: sure
+            return self._as_estimated()
         X = design(self.parents, self.given, rows.values, len(rows.x))
         T = Basis.of_rows(X, np.ones(len(X))).T
         Z, sigma2 = X @ T, np.maximum(self.sigma2, 1e-300)

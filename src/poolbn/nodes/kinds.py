@@ -21,7 +21,7 @@ import numpy as np
 from poolbn.errors import DataError, Option, OptionError
 from poolbn.moments.data import Data, sums_with
 from poolbn.nodes.auto import Candidate, candidates
-from poolbn.nodes.design import varying_parent
+from poolbn.nodes.design import responses, varying_parent
 from poolbn.nodes.given import INPUT, INPUT_DETAIL, input_fit
 from poolbn.nodes.localfit import Counts, LocalFit, Status
 from poolbn.nodes.model import Choice
@@ -33,7 +33,6 @@ from poolbn.nodes.regression import (
     problems_of,
     regression_bound,
     regression_score,
-    responses,
 )
 from poolbn.nodes.rowscores import Fitted, Step, is_hopeless
 from poolbn.nodes.tabular import (

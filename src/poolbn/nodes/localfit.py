@@ -426,7 +426,11 @@ class LocalFit(ABC):
 
         By default they are the estimates.
         """
-        return lambda rng: self.predictive(np.ones(len(self.levels), dtype=bool))
+        return self._as_estimated()
+
+    def _as_estimated(self) -> Callable[[np.random.Generator], Any]:
+        sure = self.predictive(np.ones(len(self.levels), dtype=bool))
+        return lambda rng: sure
 
     @abstractmethod
     def adapted(self, name: Hashable, new: Data | None, n: Integers) -> Self:

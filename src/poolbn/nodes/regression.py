@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from poolbn.errors import DataError, Option
-from poolbn.moments.data import Data, sums_with
+from poolbn.moments.data import Data
 from poolbn.moments.indicators import spans
 from poolbn.nodes import glmm, marginal
 from poolbn.nodes.auto import Candidate
@@ -25,6 +25,9 @@ from poolbn.nodes.design import (
     design_of,
     deviations,
     levels_in,
+    means_of,
+    owners_of,
+    responses,
 )
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
 from poolbn.nodes.links import Family, Response, count_residuals, random_effects_cov
@@ -58,7 +61,7 @@ from poolbn.nodes.rowscores import Fitted, mode, scores
 from poolbn.nodes.rsquared import Variances, of_rows
 from poolbn.nodes.tabular import shares_of
 from poolbn.nodes.unitmodes import Rows, known
-from poolbn.tables.kinds import ColumnKind, has_levels, is_ordered
+from poolbn.tables.kinds import ColumnKind, has_levels
 from poolbn.wording import DATA_SET, figure, noun_of
 
 if TYPE_CHECKING:
@@ -325,8 +328,7 @@ class RegressionFit(LogFit):
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], RegressionPredictions]:
         """What draws the parameters that rows leave possible, as if they were certain."""
         if self.experiments:  # there they are not those of a regression
-            sure = self.predictive(np.ones(len(self.levels), dtype=bool))
-            return lambda rng: sure
+            return self._as_estimated()
         X = design(self.parents, self.given, rows.values, len(rows.x))
         made = self._laid_out(Design(X, rows.x.astype(np.int64), np.ones(len(X)), rows.offsets))
         T = Basis.of_rows(made.X, made.rows).T
@@ -517,24 +519,23 @@ class RegressionFit(LogFit):
 
     def set_to(self, where: Data) -> Self:
         """Where the node was set: its mean there, or the shares of its levels."""
-        F, least = len(where.n), 0.5 / where.n[:, None]
-        coef = np.zeros((F, *self.coef.shape[1:]))
-        own = shares_of if self.categories else means_of
-        self._set_intercepts(coef, np.maximum(own(where, self.child), least))
-        return replace(
-            self, levels=where.levels, was_set=where.levels, was_changed=(), coef=coef,
-            coef_cov=np.zeros((F, *self.coef_cov.shape[1:])), saved_effects=None, later=None,
-            unit_sd=None if self.unit_sd is None else np.zeros(F),
-        )  # fmt: skip
+        own, none = shares_of if self.categories else means_of, np.zeros(len(where.n))
+        coef, cov = (np.multiply.outer(none, of[0]) for of in (self.coef, self.coef_cov))
+        self._set_intercepts(coef, np.maximum(own(where, self.child), 0.5 / where.n[:, None]))
+        return replace(self._apart(where, coef, cov, none), was_set=where.levels)
 
     def changed_in(self, where: Data) -> Self:
         """Where the node was changed: a regression in each data set."""
         names = (where, self.child, self.parents)
         own = fit_regression(*names, self.response, NoPooling(), type(self))
+        each = own.coef, own.coef_cov, own.unit_sd
+        return replace(self._apart(where, *each), was_changed=where.levels)
+
+    def _apart(self, where: Data, coef: Floats, cov: Floats, unit_sd: Floats | None) -> Self:
+        """A fit like this one of data sets that it is not about."""
         return replace(
-            self, levels=where.levels, was_set=(), was_changed=where.levels, coef=own.coef,
-            coef_cov=own.coef_cov, saved_effects=None, later=None,
-            unit_sd=None if self.unit_sd is None else own.unit_sd,
+            self, levels=where.levels, was_set=(), was_changed=(), coef=coef, coef_cov=cov,
+            saved_effects=None, later=None, unit_sd=None if self.unit_sd is None else unit_sd,
         )  # fmt: skip
 
     def _set_intercepts(self, coef: Floats, mean: Floats) -> None:
@@ -572,21 +573,6 @@ class RegressionFit(LogFit):
         (value,) = self._given(values, sets)
         more = 1 / float(np.exp(value).mean()) + 1 / self._with_units
         return {"": (value, math.log1p(more))}
-
-
-def means_of(data: Data, name: str) -> Floats:
-    """Of a count in each data set, (F, 1)."""
-    return sums_with(data, [name]).select([name]).mean
-
-
-def responses(table: Data, child: str) -> Sequence[Response]:
-    """What kind of child it may be: counts may have more variance than a Poisson distribution."""
-    K = len(table.categories[table.names.index(child)])
-    if is_ordered(table.kind(child)):
-        return (Response(Family.ORDINAL, levels=K),)
-    if K:
-        return (Response(levels=K),)
-    return Response(Family.POISSON), Response(Family.NEGATIVE_BINOMIAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -668,12 +654,6 @@ class Problems:
             if other.ridge == glmm.FREE:
                 return less, other, True
         return problem, found, False
-
-
-def owners_of(table: Data, parents: Sequence[str]) -> tuple[str, ...]:
-    """The parent that each of their columns of numbers is of."""
-    own = spans([table.categories[table.names.index(name)] for name in parents])
-    return tuple(name for name, span in zip(parents, own, strict=True) for _ in span)
 
 
 def problems_of(

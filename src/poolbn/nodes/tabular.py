@@ -172,8 +172,7 @@ class TabularFit(LogFit):
     def redrawing(self, rows: Observed) -> Callable[[np.random.Generator], TablePredictions]:
         """What draws tables around a common one, which counts tell of where they are alike."""
         if self.experiments:
-            sure = self.predictive(np.ones(len(self.levels), dtype=bool))
-            return lambda rng: sure
+            return self._as_estimated()
         names = [rows.values[name].astype(np.int64) for name in self.parents]
         codes, F = [*names, rows.x.astype(np.int64)], len(rows.offsets) - 1
         sizes = (*self._sizes, len(self.categories))

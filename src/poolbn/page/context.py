@@ -181,10 +181,7 @@ class Context:
     @cached_property
     def sizes(self) -> tuple[EffectSize, ...]:
         """The standardised effects of the arcs."""
-        net = self.net
-        kinds = [net.fits[node].kind for node in net.dag.nodes]
-        other_way = self.constraints.on(net.dag.nodes, kinds).arcs.T
-        return effect_sizes(net, self.spreads, ~other_way)
+        return effect_sizes(self.net, self.spreads, self.constraints)
 
     @cached_property
     def estimates(self) -> list[tuple[Estimates, ...]]:

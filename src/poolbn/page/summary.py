@@ -19,6 +19,7 @@ from poolbn.assess.estimates import Common, Estimates
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.findings import FindingKind
+from poolbn.graph.equivalence import Direction
 from poolbn.moments.between import MeansCorrelation, pairs_in_words, sure
 from poolbn.moments.checks import check
 from poolbn.network.network import Network
@@ -91,7 +92,7 @@ def arc_label(size: EffectSize, sets: Noun) -> str:
     if size.between_sd > 0:
         told.append(f"between {sets.many} it varies by {number(size.between_sd)}")
     if size.reversible:
-        told.append("direction not determined")
+        told.append(f"direction {size.direction}")
     return ", ".join(told)
 
 
@@ -120,11 +121,8 @@ def about_arc(of: Context, size: EffectSize) -> list[str]:
         which = "" if len(terms) == 1 else f" ({term_name(found)})"
         between = number(found.between_sd)
         said.append(f"Between {sets.many} {name}{which} has a standard deviation of {between}.")
-    if size.reversible:
-        said.append(
-            "The data do not determine the direction: equivalent networks have this arc the other "
-            "way round."
-        )
+    other = ": equivalent networks have this arc the other way round" * size.reversible
+    said.append(f"The direction is {size.direction}{other}.")
     if not math.isnan(p):
         said.append(f"Test for the same effect in all {sets.many}: {p_words(p)}.")
     if of.boot is not None and of.strengths is not None:
@@ -285,8 +283,8 @@ def _turns(found: Estimates) -> bool:
 def leading(of: Context) -> tuple[EffectSize, ...]:
     """Effects that a report begins with: strong ones that are sure, in the order of time.
 
-    Their interval is on one side of no effect, their direction is determined by the data or by
-    constraints, and a bootstrap or else probabilities of arcs, if there are any, find them so.
+    Their interval is on one side of no effect, their direction is fixed, and a bootstrap or else
+    probabilities of arcs, if there are any, find them so.
     Effects of data sets that are all put together have intervals that are too narrow.
     """
     tier = {name: k for k, names in enumerate(of.constraints.tiers) for name in names}
@@ -428,7 +426,7 @@ def _leading(of: Context) -> Point:
         found = f", with a probability of {percent(_PROBABLE)} or more" if of.posterior else ""
     said = (
         f"Begin with {_arcs(sizes, _LEADING)}{time}: the strongest effects whose interval does not "
-        f"reach {_zero(of)} and whose direction is determined{found}."
+        f"reach {_zero(of)} and whose direction is fixed{found}."
     )
     return Point(said, "effects", "Effects")
 
@@ -510,11 +508,10 @@ def _unsure(of: Context) -> list[Point]:
         points.append(Point(said, *here))
     free = [size for size in of.sizes if size.reversible]
     if free:
-        by = "neither the data nor the tiers" if of.constraints.tiers else "the data do not"
         as_what = "it as an association" if len(free) == 1 else "them as associations"
         said = (
-            f"For {counted(len(free), 'arc')} {by} determine the direction ({_arcs(free)}): read "
-            f"{as_what}."
+            f"The direction of {counted(len(free), 'arc')} is {Direction.SCORE} ({_arcs(free)}): "
+            f"read {as_what}."
         )
         points.append(Point(said, "network", "Network"))
     return points
@@ -664,14 +661,26 @@ def _network(of: Context) -> list[str]:
     if not sizes:
         return [*said, "No variable depends on another."]
     free = sum(size.reversible for size in sizes)
-    which = "any arc" if free == len(sizes) else f"{free} of them" if free else "all of them"
-    said.append(f"The data {'do not ' * bool(free)}determine the direction of {which}.")
+    which = "all arcs" if free in (0, len(sizes)) else f"{free} of them"
+    said.append(f"The direction of {which} is {Direction.SCORE if free else 'fixed'}.")
+    said += [
+        f"In {sets} {listed(nodes)} {'was' if len(nodes) == 1 else 'were'} set or changed."
+        for sets, nodes in _experiments(net).items()
+    ]
     lone = [n for n in net.dag.nodes if not net.dag.parents(n) and not net.dag.children(n)]
     if lone:
         said.append(f"Without any arc: {listed(lone)}.")
     if net.inputs:
         said.append(f"Inputs, which have no distribution: {listed(net.inputs)}.")
     return said
+
+
+def _experiments(net: Network) -> dict[str, tuple[str, ...]]:
+    """What was set, by the data sets in which it was."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for level, nodes in net.interventions.items():
+        found.setdefault(nodes, []).append(str(level))
+    return {listed(levels, _NAMED): nodes for nodes, levels in found.items()}
 
 
 def _pooling(of: Context) -> list[str]:

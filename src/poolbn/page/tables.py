@@ -133,7 +133,8 @@ def _arcs(of: Context) -> ReportTable:
         "opposite": f"share of the {of.sets.many} in which the effect has the other sign",
         "p, same effect": f"test for the same effect in all {of.sets.many}",
         "strength": "share of bootstrap networks with an arc between the two",
-        "direction": "whether equivalent networks have the arc the other way round",
+        "direction": "why it is as it is; equivalent networks have arcs whose direction is "
+        "preferred by the score only the other way round",
     }
     rows = []
     for size, terms in zip(of.sizes, of.estimates, strict=True):
@@ -158,7 +159,7 @@ def _arcs(of: Context) -> ReportTable:
                 share_cell(opposite, whole=True),
                 p_cell(of.p_values.get((size.parent, size.child))) if of.tests else None,
                 strength,
-                text_cell("either way" if size.reversible else "determined"),
+                text_cell(str(size.direction)),
             )
             rows.append(cells)
     note = "" if rows else "There are no arcs: no variable depends on another."

@@ -12,7 +12,7 @@ from typing import get_args
 import numpy as np
 
 from poolbn.arguments import among, is_finite
-from poolbn.arrays import Floats
+from poolbn.arrays import Flags, Floats
 from poolbn.assess.resample import ArcStrength, averaged_edges, directed_network, told
 from poolbn.errors import (
     GraphError,
@@ -27,6 +27,7 @@ from poolbn.errors import (
 )
 from poolbn.graph.constraints import Allowed, Constraints
 from poolbn.graph.dag import Dag
+from poolbn.graph.equivalence import set_apart
 from poolbn.later import pandas as pd
 from poolbn.learning import as_plan
 from poolbn.moments.checks import warn
@@ -82,6 +83,7 @@ class Known:
 
     fit: Fit  # makes the final fits of families
     allowed: Allowed
+    apart: Flags  # nodes of which one was set in a data set, and the other not, (N, N)
     build: Build  # makes a network of a graph and its fits
 
 
@@ -272,6 +274,7 @@ class ArcPosterior:
             nodes = part.families.nodes[None, :, None]
             arcs[np.arange(draws)[:, None, None], parents, nodes] = True
         fixed = self._known.allowed.required | ~self._known.allowed.arcs.T
+        fixed |= self._known.apart
         return GraphSample(self.nodes, arcs[:, :N], chains, fixed)
 
     def effects(self, interval: float = 0.95) -> pd.DataFrame:
@@ -581,7 +584,7 @@ def arc_posterior(
     build = partial(  # its score does not matter
         Network, score=math.nan, group=data.group, n=data.n, score_kind=name_of(plan.score)
     )
-    known = Known(fit, allowed, build)
+    known = Known(fit, allowed, set_apart(data.names, data.interventions.values()), build)
     return ArcPosterior(data.names, prior, most, (), known)._with(*made, 1.0)
 
 

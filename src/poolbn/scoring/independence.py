@@ -20,11 +20,11 @@ from poolbn.moments.data import Data, check_data, is_continuous
 from poolbn.moments.indicators import spans
 from poolbn.moments.standardised import StandardisedStats, standardise
 from poolbn.nodes.choosing import as_pooling
-from poolbn.nodes.design import design_of, varying_parent
+from poolbn.nodes.design import design_of, owners_of, varying_parent
 from poolbn.nodes.links import Family, Response
 from poolbn.nodes.model import Choice, NodeModel, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.regression import Problems, owners_of, regression_score
+from poolbn.nodes.regression import Problems, regression_score
 from poolbn.scoring.combined import ScoreVectors
 from poolbn.scoring.rotating import Outcome, lr_test, partial_scatter
 from poolbn.scoring.separating import COMPLETE, GAUSSIAN, AskedTests, CITests, GaussianTests

@@ -13,6 +13,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import FancyBboxPatch, Patch, PathPatch, Polygon, Rectangle
 from matplotlib.path import Path
 
+from poolbn.graph.equivalence import Direction
 from poolbn.network.network import Network
 from poolbn.show import style
 from poolbn.show.drawing import (
@@ -202,7 +203,7 @@ def _entries(net: Network, found: Drawing, what: str) -> list[Artist]:
     signed = [size for size in sizes if size.one_sign]
     trouble: dict[str, Any] = {"facecolor": style.TROUBLE, "edgecolor": style.SOFT}
     pale, sets = style.paler(style.POSITIVE, _PALE), noun_of(net.group).many
-    free = line("direction not determined", style.SOFT, 0.2, (0, _DASHES))
+    free = line(f"direction {Direction.SCORE}", style.SOFT, 0.2, (0, _DASHES))
     entries: list[tuple[bool, Artist]] = [
         (any(size.effect >= 0 for size in signed), line("positive effect", style.POSITIVE)),
         (any(size.effect < 0 for size in signed), line("negative effect", style.NEGATIVE)),
