@@ -300,6 +300,27 @@ def reported(folder: Path) -> None:
 
 
 TABLE = [
+    Bad("intervention in no data set", of(frame(), interventions={"aa": ["x"]}), DataError,
+        ("interventions=... names 'aa', and there is no such", "did you mean 'a'?")),
+    Bad("intervention on no column", of(frame(), interventions={"a": ["xx"]}), DataError,
+        ("interventions=... of 'a' names 'xx'", "did you mean 'x'?")),
+    Bad("intervention on an input", of(frame(), inputs=["x"], interventions={"a": ["x"]}),
+        DataError, ("of 'a' names 'x', which is an input", "leave one of the two out")),
+    Bad("intervention on nothing", of(frame(), interventions={"a": []}), DataError,
+        ("names no column for 'a'", "leave it out")),
+    Bad("intervention on one name", of(frame(), interventions={"a": "x"}), DataError,
+        ("is one name; give a list, {'a': ['x']}",)),
+    Bad("intervention of another sort", of(frame(), interventions={"a": {"x": "softly"}}),
+        DataError, ("of 'a' says 'softly' of 'x'", "did you mean 'soft'?")),
+    Bad("interventions are a list", of(frame(), interventions=[("a", "x")]), DataError,
+        ("interventions must be a dict",)),
+    Bad("all columns set everywhere",
+        lambda folder: pb.learn(frame(), group="site",
+                                interventions={"a": ["x", "y"], "b": ["x", "y"]}),
+        DataError, ("all columns are inputs", "leave one out")),
+    Bad("experiments and independence tests",
+        lambda folder: pb.learn(frame(), group="site", search="pc", interventions={"a": ["x"]}),
+        DataError, ("do not know what was set", "search='auto'")),
     # Which data set
     Bad("no group", of(frame(), group=None), DataError, ("group=", "'site'")),
     Bad("no group, reader", lambda f: stats(pa.Table.from_pandas(ONE).to_reader()), DataError,

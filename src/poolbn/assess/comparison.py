@@ -635,7 +635,7 @@ def _compare(plans: dict[str, Plan], dealt: Folds, seed: int) -> Comparison:
     ]
     for j, at in zip(sets, away, strict=True):
         others = [i for i in range(len(total.levels)) if i != j]
-        rest = total.data_sets(others, [total.levels[i] for i in others])
+        rest = total.data_sets(others, [total.levels[i] for i in others]).settled()
         task = rest, dealt.values[at], np.full(len(at), len(others)), total.levels[j]
         tasks += [_Forecast(plan, total.categories, *task) for plan in plans.values()]
     answers: dict[int, _Result] = {}

@@ -49,7 +49,7 @@ def deal(
     """
     dealer = _Dealer(folds, seed, len(rows.names))
     total = accumulate(replace(rows, batches=dealer.watched(rows)))
-    total = with_roles(total, inputs, interventions)
+    total = with_roles(total, inputs, interventions).settled()
     total = total.with_inputs([*total.inputs, *_group_level(total, total.inputs)])
     _check(folds, total)
     alone = total.n == 1
@@ -76,7 +76,7 @@ def deal_incomplete(
 
     def completed(some: Flags) -> GroupStats:
         made = patterns_of(rows.names, levels, codes[some], values[some], rows.group).completed()
-        return with_roles(made, inputs, interventions)
+        return with_roles(made, inputs, interventions).settled()
 
     total = completed(np.ones(len(codes), dtype=bool))
     given = [*total.inputs, *_group_level(total, total.inputs)]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -389,7 +389,7 @@ class Asked:
         if test not in _COEFFICIENTS:
             name = chosen_test(self.data.select([x, y, *given]), model, test)
             at = {column: k for k, column in enumerate(self.data.names)}
-            tests = self._tests(model, name)
+            tests = self._tests(model, name, ways[0][1])
             told = tests.outcome(at[x], at[y], [at[column] for column in given])
             if not math.isnan(told.log_p):
                 p = math.exp(told.log_p)
@@ -398,15 +398,17 @@ class Asked:
         found = max(each, key=lambda claim: (not math.isnan(claim.p_value), claim.p_value))
         return found._replace(x=x, y=y)
 
-    def _tests(self, model: NodeModel, name: str) -> ColumnTests:
-        """Those of one model; they remember what claims share."""
-        if (model, name) not in self._made:
-            whole = self.data.stats() if is_continuous(self.data) else self.data
-            self._made[model, name] = ColumnTests(whole, model, name)
-        return self._made[model, name]
+    def _tests(self, model: NodeModel, name: str, child: str) -> ColumnTests:
+        """Those of one model, in data sets in which the child was not set; claims share them."""
+        data = self.data.where_not_set(self.data.names.index(child))
+        key = model, name, data.levels
+        if key not in self._made:
+            whole = data.stats() if is_continuous(data) else data
+            self._made[key] = ColumnTests(whole, model, name)
+        return self._made[key]
 
     @cached_property
-    def _made(self) -> dict[tuple[NodeModel, str], ColumnTests]:
+    def _made(self) -> dict[tuple[NodeModel, str, tuple[Hashable, ...]], ColumnTests]:
         return {}
 
     def _coefficient(self, x: str, y: str, given: tuple[str, ...]) -> Claim:

@@ -258,7 +258,7 @@ def table_replicates(
         for r in range(first, min(first + at_once, replicates)):
             if data_sets:
                 at = random_stream(seed, _DATA_SETS, r).integers(F, size=F)
-                made.append(table.data_sets(at, range(F)))
+                made.append(table.data_sets(at, range(F)).settled())
             elif table.units is None:
                 made.append(table.some_rows(_redrawn(own, seed, r)))
             else:
@@ -273,7 +273,7 @@ def data_set_replicates(known: Data, replicates: int, seed: int) -> Iterator[lis
     """
     F = len(known.levels)
     drawn = (random_stream(seed, _DATA_SETS, r).integers(F, size=F) for r in range(replicates))
-    yield [known.data_sets(at, range(F)) for at in drawn]
+    yield [known.data_sets(at, range(F)).settled() for at in drawn]
 
 
 def shuffled_columns(replicate: Data, number: int, seed: int) -> Data:

@@ -239,7 +239,7 @@ class AnyData(Protocol):
 
         There they do not follow from their parents as elsewhere: the data sets are left out of the
         likelihood that these columns have in all others, and count for all other columns. A column
-        that was set in every data set becomes an input.
+        that was set in every data set is an input for all that learns.
 
         Args:
             interventions: for each such data set the columns, as in {"pma": ["PKC"]}; where
@@ -256,14 +256,16 @@ class AnyData(Protocol):
             (634, np.int64(634))
         """
         given = (self.names, self.levels, self.inputs, self.group)
-        return self._targeted(checked_targets(interventions, *given))
+        return self._with(interventions=checked_targets(interventions, *given))
 
-    def _targeted(self, targets: Interventions) -> Self:
-        """With these interventions; what was set in all data sets becomes an input."""
-        everywhere = set(self.names) if len(targets) == len(self.levels) else set[str]()
-        everywhere = everywhere.intersection(*targets.values())
+    def settled(self) -> Self:
+        """The same where columns that were set in all data sets are inputs."""
+        targets = self.interventions
+        if not targets or len(targets) < len(self.levels):
+            return self
+        everywhere = set(self.names).intersection(*targets.values())
         if not everywhere:
-            return self._with(interventions=targets)
+            return self
         rest = among_columns(targets, [name for name in self.names if name not in everywhere])
         return self._with(interventions=rest).with_inputs({*self.inputs, *everywhere})
 

@@ -356,7 +356,9 @@ class CellStats(WithoutRows):
             merged=merged,
             left_out=tuple(dict.fromkeys((*self.left_out, *right.left_out))),
         )
-        return made._targeted(added((part.levels, part.interventions) for part in (self, right)))
+        return made._with(
+            interventions=added((part.levels, part.interventions) for part in (self, right))
+        )
 
     def _some(self, at: Sequence[int]) -> CellStats:
         """The data sets at these positions, with all levels of columns."""
@@ -383,7 +385,7 @@ class CellStats(WithoutRows):
             there = np.unique(next(codes)) if own else np.arange(0)
             code = np.searchsorted(there, np.arange(len(own)))
             columns.append(Form(k, tuple(own[i] for i in there), code))
-        made = some._recoded(columns)._targeted(targets)
+        made = some._recoded(columns)._with(interventions=targets)
         of = dict(zip(made.names, made.categories, strict=True))
         merged = {name: gone for name, gone in made.merged.items() if of[name][-1] == OTHER}
         return replace(made, merged=merged)

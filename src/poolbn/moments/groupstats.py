@@ -265,16 +265,16 @@ class GroupStats(OnlySums):
         new = tuple(levels)
         targets = among_data_sets(self.interventions, self.levels, at, new)
         if self.patterns is not None:
-            return self._completed(self.patterns.data_sets(at, new))._targeted(targets)
+            return self._completed(self.patterns.data_sets(at, new))._with(interventions=targets)
         arrays = {name: getattr(self, name)[at] for name in _OF_DATA_SETS}
         units = None if self.units is None else self.units.taken(at)
-        return replace(self, levels=new, units=units, **arrays)._targeted(targets)
+        return replace(self, levels=new, units=units, **arrays)._with(interventions=targets)
 
     def joined(self, alone: Sequence[int], name: Hashable) -> GroupStats:
         """These data sets apart, and all others as one, the last."""
         if self.patterns is not None:  # which add up
             made = self._completed(self.patterns.joined(alone, name))
-            return made._targeted(self._targets_joined(alone, name))
+            return made._with(interventions=self._targets_joined(alone, name))
         return super().joined(alone, name)
 
     def _completed(self, patterns: Any) -> GroupStats:
@@ -424,7 +424,7 @@ def total(parts: Iterable[GroupStats]) -> GroupStats:
             units.append((same.units, at, same.mean))
     whole = of_sums(first.names, tuple(index), sums.cut(len(index)), first.group, facts)
     whole = replace(whole, inputs=first.inputs, units=_units_of(units, whole.mean))
-    return whole._targeted(added(targets))
+    return whole._with(interventions=added(targets))
 
 
 def _units_of(parts: Sequence[tuple[UnitSums, Integers, Floats]], mean: Floats) -> UnitSums | None:

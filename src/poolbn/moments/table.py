@@ -239,7 +239,7 @@ class Table(AnyData):
         new = tuple(levels)
         targets = among_data_sets(self.interventions, self.levels, at, new)
         made = self._taken(at, new)._seen_alone()
-        return replace(made, dropped=self.dropped[at])._targeted(targets)
+        return replace(made, dropped=self.dropped[at])._with(interventions=targets)
 
     def _taken(self, at: Sequence[int] | Integers, levels: Iterable[Hashable]) -> Self:
         """The rows of the data sets at these positions."""
@@ -264,7 +264,7 @@ class Table(AnyData):
         levels = [*(self.levels[j] for j in alone), name]
         made = self._rows(order, np.bincount(new, self.n, F).astype(np.int64), levels)
         made = replace(made, dropped=np.bincount(new, self.dropped, F).astype(np.int64))
-        return made._targeted(self._targets_joined(alone, name))
+        return made._with(interventions=self._targets_joined(alone, name))
 
     def _rows(
         self, rows: Positions, n: Sequence[int] | Integers, levels: Iterable[Hashable]
@@ -483,7 +483,7 @@ def gathered(
             made = stats(source, group=group, columns=reading.names, missing=missing)
         else:
             made = of_reading(reading)
-    return with_roles(made, inputs, interventions)
+    return with_roles(made, inputs, interventions).settled()
 
 
 def in_order(

@@ -786,10 +786,11 @@ class Network(Presented, Graphical, Questions):
             for node, fit in self.fits.items()
             if fit.left_out
         ]
-        out += [
-            f"set in {level}, so left out there: {listed(nodes, _NAMED)}"
-            for level, nodes in self.interventions.items()
-        ]
+        for level in self.interventions:
+            was_set = [node for node, fit in self.fits.items() if level in fit.was_set]
+            changed = [node for node, fit in self.fits.items() if level in fit.was_changed]
+            out += [f"set in {level}, so left out: {listed(was_set, _NAMED)}"] * bool(was_set)
+            out += [f"changed in {level}: {listed(changed, _NAMED)}"] * bool(changed)
         if self.missing is not None:
             lacking = self.missing_cells().sum(axis=1)
             told = [f"{node} {count:,}" for node, count in lacking.items() if count]

@@ -95,6 +95,7 @@ def fit_node(
         Partial(random='intercept', residuals='shared', method='ml')
     """
     check_data(stats)
+    stats = stats.settled()
     if "~" in str(child) and child not in stats.names:
         child, parents, pooling = _of_formula(stats, child, parents, pooling)
     parents = [parents] if isinstance(parents, str) else names_of("parents", parents)

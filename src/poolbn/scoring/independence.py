@@ -349,11 +349,20 @@ def make_tests(data: Data, model: NodeModel, test: Test | OwnTest) -> CITests:
     if data.unit is not None and test == "auto":
         name = "lr"  # of models that have units
     _check_complete(data)
+    _check_no_experiments(data)
     if name != "lr":
         check_no_units(data, f"the test {name!r}", "use ", Option("test", "lr"))
     if is_continuous(data) and name != "lr":
         return GaussianTests.on(standardise(data.stats()), name)
     return AskedTests(name, ColumnTests(data, model, name).log_p)
+
+
+def _check_no_experiments(data: Data) -> None:
+    if data.interventions:
+        raise DataError(
+            "independence tests do not know what was set in which data set, and would take it for "
+            "an effect; use ", Option("search", "auto"), " in place of pc or hybrid",
+        )  # fmt: skip
 
 
 def _check_complete(data: Data) -> None:

@@ -420,6 +420,7 @@ class LocalScores:
         final: bool = False,
     ) -> None:
         check_data(stats)
+        stats = stats.settled()
         self.names = stats.names
         self.data = stats
         self.made = 0
@@ -595,6 +596,7 @@ def score(
         True
     """
     check_data(stats)
+    stats = stats.settled()
     graph = as_dag(dag, stats.names)
     nodes = _families(stats, graph)
     model = chosen(stats, as_pooling(pooling), graph.to_adjacency().astype(bool))
