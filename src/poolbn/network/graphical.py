@@ -73,10 +73,10 @@ class Graphical:
 
         Examples:
             >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "gestation_days", "birthweight_g"]].dropna()
-            >>> net = pb.learn(trial, group="clinic", interventions={"NY": ["birthweight_g"]})
-            >>> net.cpdag()
-            Cpdag(2 nodes: gestation_days -> birthweight_g)
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> net = pb.fit("age -> bmi", trial, group="clinic", interventions={"NY": ["bmi"]})
+            >>> net.cpdag(), net.dag.cpdag()
+            (Cpdag(2 nodes: age -> bmi), Cpdag(2 nodes: age -- bmi))
         """
         return self.dag.cpdag(self.experiments)
 

@@ -473,7 +473,16 @@ class LocalFit(ABC):
         return self._where(experiments=False) if self.experiments else self
 
     def about(self, data: Data) -> Data:
-        """Of data those that `unset` is about."""
+        """Of data those that `unset` is about.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> stats = pb.stats(trial, group="clinic", interventions={"NY": ["bmi"]})
+            >>> fit = pb.fit_node(stats, "bmi", ["age"])
+            >>> fit.about(stats).levels, fit.unset.levels
+            (('MN', 'KY', 'MS'), ('MN', 'KY', 'MS'))
+        """
         return data.without(self.experiments)
 
     def _where(self, *, experiments: bool) -> Self:
@@ -481,11 +490,29 @@ class LocalFit(ABC):
         return self.taken(at, tuple(self.levels[j] for j in at))
 
     def set_to(self, where: Data) -> Self:
-        """A fit like this one of data sets in which the node was set: its values there."""
+        """A fit like this one of data sets in which the node was set: its values there.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> stats = pb.stats(trial, group="clinic")
+            >>> fit = pb.fit_node(stats.without(["NY"]), "bmi", ["age"])
+            >>> fit.set_to(stats.only(["NY"])).coef.round(1)
+            array([[27.5,  0. ]])
+        """
         raise self._refused()
 
     def changed_in(self, where: Data) -> Self:
-        """A fit like this one of data sets in which the node was changed, each on its own."""
+        """A fit like this one of data sets in which the node was changed, each on its own.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> stats = pb.stats(trial, group="clinic")
+            >>> fit = pb.fit_node(stats.without(["NY"]), "bmi", ["age"])
+            >>> fit.changed_in(stats.only(["NY"])).coef.round(1)
+            array([[22.5,  0.2]])
+        """
         raise self._refused()
 
     def _refused(self) -> DataError:
@@ -494,7 +521,16 @@ class LocalFit(ABC):
         )
 
     def followed_by(self, there: Self) -> Self:
-        """The fit with these experiments at the end."""
+        """The fit with these experiments at the end.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> stats = pb.stats(trial, group="clinic")
+            >>> fit = pb.fit_node(stats.without(["NY"]), "bmi", ["age"])
+            >>> fit.followed_by(fit.set_to(stats.only(["NY"]))).levels
+            ('MN', 'KY', 'MS', 'NY')
+        """
         raise self._refused()
 
     def _with_experiments(self, there: Self) -> dict[str, Any]:
@@ -503,7 +539,15 @@ class LocalFit(ABC):
         return {name: (*getattr(self, name), *getattr(there, name)) for name in names}
 
     def in_order(self, levels: tuple[Hashable, ...]) -> Self:
-        """The fit with its data sets in this order."""
+        """The fit with its data sets in this order.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> fit = pb.fit_node(pb.stats(trial, group="clinic"), "bmi", ["age"])
+            >>> fit.in_order(("KY", "MN", "MS", "NY")).levels
+            ('KY', 'MN', 'MS', 'NY')
+        """
         return self.taken([self.levels.index(level) for level in levels], levels)
 
     def _beside_set(self, name: Hashable, new: Data | None, n: Integers) -> Self:
