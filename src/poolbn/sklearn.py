@@ -10,6 +10,7 @@ import numpy as np
 from poolbn.arrays import Floats
 from poolbn.errors import DataError, MissingPackageError, Option, nearest
 from poolbn.learning import learn
+from poolbn.moments.targets import Targets
 from poolbn.network.network import Network
 
 try:
@@ -51,6 +52,7 @@ class _NetworkEstimator(BaseEstimator):
         constraints: Any = None,
         kinds: Mapping[str, Any] | None = None,
         inputs: Iterable[str] = (),
+        interventions: Targets | None = None,
         missing: Any = "error",
     ) -> None:
         self.group = group
@@ -60,6 +62,7 @@ class _NetworkEstimator(BaseEstimator):
         self.constraints = constraints
         self.kinds = kinds
         self.inputs = inputs
+        self.interventions = interventions
         self.missing = missing
 
     def __sklearn_tags__(self) -> Any:
@@ -127,6 +130,7 @@ class _NetworkEstimator(BaseEstimator):
             "constraints": self.constraints,
             "kinds": {**(self.kinds or {}), **kinds} or None,
             "inputs": self.inputs,
+            "interventions": self.interventions,
             "missing": self.missing,
         }
         if target is not None and group is None:
@@ -175,6 +179,7 @@ class NetworkRegressor(RegressorMixin, _NetworkEstimator):
         constraints: a `pb.Constraints` or a dict. The target is called as its Series is, or y.
         kinds: of some columns of X.
         inputs: columns of X that are never children.
+        interventions: columns of X that were set in some data sets, see `pb.stats`.
         missing: "error" refuses missing values in X, "drop" leaves such rows out of learning, "em"
             uses what they have. In prediction missing values are not used.
 

@@ -304,6 +304,9 @@ def show_stats(terminal: Terminal, held: CellStats | PatternStats, about: About,
         "column its resolution (1: whole numbers, 0: full precision) and whether it has two, few "
         "or many different values. All digits are shown, and nothing else is in the file."
     )
+    for level, own in held.interventions.items():
+        each = [f"{column} ({how})" for column, how in own.items()]
+        terminal.text(f"Set or changed in {level}: {', '.join(each)}")
     facts = zip(stats.names, _resolutions(stats), _distinct(stats), strict=True)
     told = [[name, repr(size), count] for name, size, count in facts if size is not None]
     if told:
@@ -403,6 +406,7 @@ def stats_record(stats: Any) -> dict[str, Any]:
     record: dict[str, Any] = {
         "group": known.group,
         "columns": known.names,
+        "interventions": dict(stats.interventions),
         "resolution": _resolutions(known),
         "distinct": _distinct(known),
         "data_sets": [

@@ -185,6 +185,10 @@ def _notes(fit: LocalFit) -> tuple[str, ...]:
         said.append(f"each data set has a residual variance {words}; lmer has one for all")
     if fit.left_out:
         said.append(f"without {listed(list(map(str, fit.left_out)))}, where it is constant")
+    if fit.experiments:
+        said.append(
+            f"without {listed(list(map(str, fit.experiments)))}, where it was set or changed"
+        )
     if not math.isfinite(fit.loglik):
         said.append(f"{fit.status}: {fit.detail}")
     return tuple(said)
