@@ -19,13 +19,16 @@ from poolbn.nodes.gaussianfit import GaussianFit
 from poolbn.nodes.localfit import Counts
 
 # What poolbn itself asks of data, and no user needs.
-ASKED_OF_DATA = {"by_configuration", "data_sets", "drawn", "joined", "share", "some_rows"}
+ASKED_OF_DATA = {
+    "by_configuration", "data_sets", "drawn", "joined", "levels_set", "only", "share", "some_rows", "where_not_set",
+    "without",
+}  # fmt: skip
 # And of fits; what users call of these has examples.
 ASKED_OF_FITS = {
-    "adapted", "alone", "along", "as_columns", "blocks", "columns_of", "data_set_draws", "draw",
-    "equality", "explained", "in_population", "log_density", "mean", "new_data_sets", "predictive",
-    "proportionality", "quantile", "redrawing", "residuals", "strata", "taken", "terms",
-    "unit_effects",
+    "about", "adapted", "alone", "along", "as_columns", "blocks", "changed_in", "columns_of",
+    "data_set_draws", "draw", "equality", "explained", "followed_by", "in_order",
+    "in_population", "log_density", "mean", "new_data_sets", "predictive", "proportionality",
+    "quantile", "redrawing", "residuals", "set_to", "strata", "taken", "terms", "unit_effects",
     "with_imputation_error", "within_between",
 }  # fmt: skip
 REFERENCE = Path(__file__).parent / "reference"

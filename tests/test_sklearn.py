@@ -145,7 +145,8 @@ def test_parameters_are_scikit_learns() -> None:
     again = clone(model.set_params(criterion="aic"))
     assert again.get_params() == model.get_params()
     assert set(model.get_params()) == {
-        "group", "pooling", "criterion", "search", "constraints", "kinds", "inputs", "missing",
+        "group", "pooling", "criterion", "search", "constraints", "kinds", "inputs",
+        "interventions", "missing",
     }  # fmt: skip
     assert repr(again).startswith("NetworkClassifier(criterion='aic', group='site'")
 

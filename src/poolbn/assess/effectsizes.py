@@ -161,7 +161,7 @@ def arc_directions(net: Network, constraints: Constraints | None = None) -> dict
     known = ~limits.on(nodes, [net.fits[node].kind for node in nodes]).arcs.T
     for parent, child in net.dag.arcs:
         known[nodes.index(parent), nodes.index(child)] |= _goes_first(net, parent, child)
-    apart = set_apart(nodes, net.experiments)
+    apart = set_apart(nodes, net.interventions.values())
     found = directions(net.dag.to_adjacency().astype(bool), apart, known)
     return {(nodes[i], nodes[j]): why for (i, j), why in found.items()}
 

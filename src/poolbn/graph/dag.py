@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments, is_list
+from poolbn.arguments import LABEL, LIST, NAMES, TEXT, check_arguments, is_list, names_of
 from poolbn.arrays import Flags, Integers
 from poolbn.errors import GraphError, GraphWarning, MissingPackageError, nearest
 from poolbn.graph import equivalence, separation
@@ -328,7 +328,8 @@ class Dag:
             >>> Dag.from_modelstring("[A][B|A][C|B]").cpdag([["C"]])
             Cpdag(3 nodes: B -> C, A -- B)
         """
-        targets = [list(names) for names in experiments]
+        check_arguments(experiments=(experiments, LIST))
+        targets = [names_of("experiments", names) for names in experiments]
         for name in (name for own in targets for name in own):
             if name not in self._index:
                 raise GraphError(f"no node is called {name!r}{nearest(name, self.nodes)}")

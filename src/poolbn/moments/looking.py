@@ -602,7 +602,6 @@ def _proposed(
             made = gathered(
                 source, group=group, columns=names, kinds=kinds, missing=options.missing,
                 inputs=options.inputs,
-                interventions=None,
             )  # fmt: skip
         except OptionError as error:
             return None, options, (), (DataError(*error.args),)

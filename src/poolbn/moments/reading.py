@@ -354,8 +354,9 @@ def stats(
             own: an arm, a design variable, what describes a data set. Scores leave them out.
         interventions: for data sets that are experiments the columns that were set there, as in
             {"pma": ["PKC"]}. There such a column follows from no parents, and its likelihood leaves
-            the data set out; for all other columns the data set counts. A column that was set in
-            every data set becomes an input. See docs/interventions.md.
+            the data set out; for all other columns the data set counts. Where parents still matter,
+            {"pma": {"PKC": "soft"}} gives the column parameters of its own there. A column that was
+            set in every data set is an input. See docs/interventions.md.
         checkpoint: a folder that keeps the statistics of each file, so that reading many files can
             be stopped and started again; for continuous columns.
 

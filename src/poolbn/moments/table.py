@@ -454,7 +454,7 @@ def gathered(
     kinds: Kinds | None,
     missing: Missing,
     inputs: Iterable[str],
-    interventions: Targets | None,
+    interventions: Targets | None = None,
 ) -> Data:
     """What networks are learned from: statistics where all columns are continuous, else rows.
 

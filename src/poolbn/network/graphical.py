@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -60,13 +60,21 @@ class Graphical:
     """The nodes that a node has an arc into, see `Dag.children`."""
 
     @property
-    def experiments(self) -> tuple[tuple[str, ...], ...]:
-        """The nodes that were set or changed in a data set, where that is known, see `pb.stats`."""
-        levels = dict.fromkeys(level for fit in self.fits.values() for level in fit.experiments)
-        return tuple(
-            tuple(node for node, fit in self.fits.items() if level in fit.experiments)
+    def interventions(self) -> dict[Hashable, tuple[str, ...]]:
+        """The nodes that were set or changed, for data sets in which some were, see `pb.stats`.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
+            >>> pb.learn(trial, group="clinic", interventions={"NY": ["bmi"]}).interventions
+            {'NY': ('bmi',)}
+        """
+        levels = next(iter(self.fits.values())).levels
+        found = {
+            level: tuple(node for node, fit in self.fits.items() if level in fit.experiments)
             for level in levels
-        )
+        }
+        return {level: nodes for level, nodes in found.items() if nodes}
 
     def cpdag(self) -> Cpdag:
         """The equivalence class of the graph, with what is known of interventions.
@@ -78,7 +86,7 @@ class Graphical:
             >>> net.cpdag(), net.dag.cpdag()
             (Cpdag(2 nodes: age -> bmi), Cpdag(2 nodes: age -- bmi))
         """
-        return self.dag.cpdag(self.experiments)
+        return self.dag.cpdag(self.interventions.values())
 
     markov_blanket = _asked(Dag.markov_blanket)
     """Parents, children and their other parents, see `Dag.markov_blanket`."""

@@ -122,22 +122,6 @@ class Network(Presented, Graphical, Questions):
         """Nodes that are parents only, and have no distribution of their own."""
         return tuple(node for node, fit in self.fits.items() if fit.pooling == INPUT)
 
-    @property
-    def interventions(self) -> dict[Hashable, tuple[str, ...]]:
-        """The nodes that were set or changed, for data sets in which some were, see `pb.stats`.
-
-        Examples:
-            >>> import poolbn as pb
-            >>> trial = pb.datasets.opt()[["clinic", "age", "bmi"]].dropna()
-            >>> pb.learn(trial, group="clinic", interventions={"NY": ["bmi"]}).interventions
-            {'NY': ('bmi',)}
-        """
-        found = {
-            level: tuple(node for node, fit in self.fits.items() if level in fit.experiments)
-            for level in self.levels
-        }
-        return {level: nodes for level, nodes in found.items() if nodes}
-
     @cached_property
     def linear_fits(self) -> Mapping[str, LinearFit]:
         """The fits of a network whose columns are all continuous.

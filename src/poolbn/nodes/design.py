@@ -339,14 +339,6 @@ def responses(table: Data, child: str) -> Sequence[Response]:
     """What kind of child it may be: counts may have more variance than a Poisson distribution."""
     K = len(table.categories[table.names.index(child)])
     if is_ordered(table.kind(child)):
-        if table.unit is not None:
-            raise DataError(
-                f"column {child!r} is ordinal, and units inside data sets ({table.unit!r}) cannot "
-                "have intercepts of such columns yet; use ",
-                Option("group", table.group),
-                ", or ",
-                Option("kinds", {child: "discrete"}),
-            )
         return (Response(Family.ORDINAL, levels=K),)
     if K:
         return (Response(levels=K),)
