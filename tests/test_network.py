@@ -240,10 +240,11 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
         "The file of statistics": set(SECTIONS),
         # where cells were missing, and where there are units inside data sets
         "The network": {*content, "missing", "unit"},
-        "A node": {"unit_share", "was_set", *(name for fit in fits for name in fit)},
+        "A node": {"unit_share", "was_set", "was_changed", *(name for fit in fits for name in fit)},
         "A node with another model": {
             "unit_sd",
             "was_set",
+            "was_changed",
             *(name for fit in nodes for name in encode(fit)),
         },
         "A pooling": {"discrete", *(name for kind in POOLING_KINDS for name in written(kind))},
