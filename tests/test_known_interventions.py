@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import gammaln
 from scipy.stats import norm
-from test_cli import fine
+from test_cli import fine, run
 
 import poolbn as pb
 from poolbn.assess.effectsizes import arc_directions
@@ -500,3 +500,17 @@ def test_the_command_line(tmp_path: Path) -> None:
     fine("stats", *args, "-o", tmp_path / "all.stats")
     fine("learn", tmp_path / "all.stats")
     assert pb.GroupStats.load(tmp_path / "all.stats").interventions["c"] == {"y": "hard"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "says"),
+    [("", "has no line"), ("c,y,soft,now\n", "the line 'c,y,soft,now'"), ("c\n", "the line 'c'"),
+     ("c,yy\n", "did you mean 'y'?"), ("cc,y\n", "did you mean 'c'?"),
+     ("c,y,softly\n", "did you mean 'soft'?")],
+)  # fmt: skip
+def test_a_file_of_interventions_that_cannot_be_used(lines: str, says: str, tmp_path: Path) -> None:
+    trial()[["set", "x", "y"]].to_csv(tmp_path / "rows.csv", index=False)
+    (tmp_path / "set.csv").write_text(lines)
+    done = run("learn", tmp_path / "rows.csv", "-g", "set", "--interventions", tmp_path / "set.csv")
+    assert done.exit_code == 2
+    assert says in " ".join(done.stderr.split())

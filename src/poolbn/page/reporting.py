@@ -82,7 +82,7 @@ def report(
             together. Its head says what is left out.
         bootstrap: from `pb.bootstrap`: how sure the arcs are.
         comparison: from `pb.compare`: which model predicts best.
-        constraints: those of the search, as `pb.learn` takes them: what they determine is not said
+        constraints: those of the search, as `pb.learn` takes them: what they fix is not said
             to be unsure, and effects come in the order of tiers.
         evidence: from `pb.arc_posterior` or `pb.PC().pattern(...)`: which arcs are in doubt; from
             `net.test_graph()`: what the data say of the graph; or several in a list.
