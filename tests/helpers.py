@@ -20,8 +20,8 @@ from poolbn.nodes.localfit import Counts
 
 # What poolbn itself asks of data, and no user needs.
 ASKED_OF_DATA = {
-    "by_configuration", "data_sets", "drawn", "joined", "levels_set", "only", "share", "some_rows", "where_not_set",
-    "without",
+    "by_configuration", "data_sets", "drawn", "joined", "levels_set", "only", "share", "some_rows",
+    "where_not_set", "without",
 }  # fmt: skip
 # And of fits; what users call of these has examples.
 ASKED_OF_FITS = {

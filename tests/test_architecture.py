@@ -55,7 +55,7 @@ ORDER = {
         "localfit", "intervals",
         "equality", "withinbetween", "predictive", "adapting", "logfit", "gaussianfit", "model",
         "given", "grouplevel", "views", "poolings", "auto", "conditional", "tabular",
-        "regression", "ordinal", "within", "kinds", "choosing", "files",
+        "problems", "regression", "ordinal", "within", "kinds", "choosing", "files",
     ],
     "scoring": [
         "sparsity", "likelihoods", "inside", "families", "observed", "gprior", "criteria", "bge",

@@ -1041,7 +1041,7 @@ TABLE = [
         mixed(lambda n: pb.plots.calibration(n, frame(y=list("mfmd")), "y")), DataError,
         ("'d'", "'y'")),
     Bad("residual SD of levels", mixed(lambda n: pb.plots.forest(n, None, "y")), DataError,
-        ("'y' is not continuous", "table of probabilities", "net.fits['y']")),
+        ("'y' does not have one residual SD", "table of probabilities", "net.fits['y']")),
     Bad("forest of levels from numbers",
         mixed(lambda n: pb.plots.forest(n, "y", "x", stats=pb.stats(ONE, group="site"))),
         DataError, ("'y' is continuous, in the network discrete", "pb.table(data, group=...)")),

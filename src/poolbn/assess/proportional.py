@@ -124,9 +124,7 @@ def proportional_odds(net: Network, data: object, *, interval: float = 0.95) -> 
     known = checked_data(net, rows)
     if known is None or not known.has_rows:
         raise DataError("tests of proportional odds need the rows; give pb.table(data, group=...)")
-    tests = {
-        child: fit.unset.proportionality(fit.about(known)) for child, fit in net.fits.items()
-    }
+    tests = {child: fit.unset.proportionality(fit.about(known)) for child, fit in net.fits.items()}
     found = [
         (child, parent, test.statistic, test.df1, test.p_value)
         for child, own in tests.items()
@@ -134,7 +132,11 @@ def proportional_odds(net: Network, data: object, *, interval: float = 0.95) -> 
     ]
     columns = ["child", "parent", "statistic", "df", "p_value"]
     made = pd.DataFrame(found, columns=pd.Index(columns))
-    each = [_ratios(net, net.fits[child].about(known), child, interval) for child, own in tests.items() if own]
+    each = [
+        _ratios(net, net.fits[child].about(known), child, interval)
+        for child, own in tests.items()
+        if own
+    ]
     return ProportionalOdds(
         made.assign(p_adjusted=adjusted_p(made["p_value"].tolist())),
         pd.concat(each, ignore_index=True) if each else pd.DataFrame(columns=pd.Index(_RATIOS)),

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from poolbn.constants import RANK_TOLERANCE
-from poolbn.errors import DataError, Option
 from poolbn.moments.data import Data, numbers, sums_with
 from poolbn.moments.indicators import spans
 from poolbn.nodes.links import Family, Response

@@ -27,10 +27,10 @@ from poolbn.nodes.localfit import Counts, LocalFit, Status
 from poolbn.nodes.model import Choice
 from poolbn.nodes.ordinal import OrdinalFit
 from poolbn.nodes.poolings import NoPooling, Partial
+from poolbn.nodes.problems import problems_of
 from poolbn.nodes.regression import (
     RegressionFit,
     fit_regression,
-    problems_of,
     regression_bound,
     regression_score,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from math import inf
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, Self
@@ -20,14 +20,10 @@ from poolbn.nodes.auto import Candidate
 from poolbn.nodes.design import (
     Basis,
     Design,
-    about_thresholds,
     describes_units,
     design_of,
-    deviations,
-    levels_in,
     means_of,
     owners_of,
-    responses,
 )
 from poolbn.nodes.drawing import Observed, Population, Spread, around, random_cov_in, with_errors
 from poolbn.nodes.links import Family, Response, count_residuals, random_effects_cov
@@ -35,7 +31,6 @@ from poolbn.nodes.localfit import (
     ALONE,
     INTERCEPT,
     Block,
-    Counts,
     Status,
     level_columns,
     predictor,
@@ -57,11 +52,12 @@ from poolbn.nodes.predicting import (
     columns,
     design,
 )
+from poolbn.nodes.problems import Problems, problems_about
 from poolbn.nodes.rowscores import Fitted, mode, scores
 from poolbn.nodes.rsquared import Variances, of_rows
 from poolbn.nodes.tabular import shares_of
 from poolbn.nodes.unitmodes import Rows, known
-from poolbn.tables.kinds import ColumnKind, has_levels
+from poolbn.tables.kinds import ColumnKind, has_levels, is_ordered
 from poolbn.wording import DATA_SET, figure, noun_of
 
 if TYPE_CHECKING:
@@ -575,106 +571,6 @@ class RegressionFit(LogFit):
         return {"": (value, math.log1p(more))}
 
 
-@dataclass(frozen=True, eq=False)
-class Problems:
-    """The regressions that a node may have with some parents.
-
-    Attributes:
-        design: the rows.
-        response: what kind of child.
-        owners: the parent that each column after the intercept is of, (q - 1,); "" for thresholds.
-
-    Examples:
-        >>> import poolbn as pb
-        >>> made = pb.datasets.opt()[["clinic", "age"]].assign(at=lambda x: x["clinic"] == "NY")
-        >>> table = pb.table(made, group="clinic", kinds={"age": "count"})
-        >>> problems, _ = problems_of(table, "age", ["at"])
-        >>> problems.varying(pb.Partial()), problems.varying(pb.Partial(random=["at"]))
-        (array([False]), array([ True]))
-    """
-
-    design: Design
-    response: Response
-    owners: tuple[str, ...]
-
-    def of(self, how: Candidate) -> glmm.Problem:
-        """That of one way to share strength."""
-        vary = self.varying(how) if isinstance(how, Partial) else None
-        return self.plain if vary is None or vary.all() else self._with(vary)
-
-    @cached_property
-    def plain(self) -> glmm.Problem:
-        """With all coefficients varying, where any do."""
-        return glmm.Problem(self.design, self.response)
-
-    @cached_property
-    def _others(self) -> dict[bytes, glmm.Problem]:
-        return {}
-
-    def _with(self, vary: NDArray[np.bool_]) -> glmm.Problem:
-        if vary.tobytes() not in self._others:
-            made = glmm.Problem(self.design, self.response, vary)
-            self._others[vary.tobytes()] = made
-        return self._others[vary.tobytes()]
-
-    def varying(self, how: Partial) -> NDArray[np.bool_]:
-        """Columns after the intercept whose coefficients vary, see `Partial.random`."""
-        if how.random != "full":
-            slopes = () if how.random == "intercept" else how.random
-            return np.array([name in slopes for name in self.owners], dtype=bool)
-        rows = np.diff(self.design.offsets) > 0
-        starts, X = self.design.offsets[:-1][rows], self.design.X[:, 1:]
-        if self.design.thresholds:  # distances say nothing of x
-            X = np.where(self.design.X[:, :1] > 0, X, np.nan)
-        most, least = np.fmax.reduceat(X, starts), np.fmin.reduceat(X, starts)
-        columns = np.array([name != "" for name in self.owners], dtype=bool)
-        return columns & (most > least).any(axis=0)
-
-    def counts(self, how: Candidate) -> Counts:
-        """Parameters by what informs them; those of slopes that should vary and do not too."""
-        problem = self.of(how)
-        own, units = problem.d + problem.dispersed, int(problem.nested)
-        if isinstance(how, NoPooling):
-            return Counts(0, 0, problem.F * own, own_units=problem.of_units(problem.F))
-        between = problem.n_params - own - units if isinstance(how, Partial) else 0
-        return Counts(own, between, 0, units=units)
-
-    def partial(self, how: Partial, *, final: bool) -> tuple[glmm.Problem, glmm.Found, bool]:
-        """The regression with random effects, its maximum, and whether only the intercept varies.
-
-        Where all vary that `how` says, and variances or correlations of slopes have no maximum
-        though complete pooling has one, the rows do not tell of them. With the intercept alone
-        there mostly is one.
-        """
-        problem = self.of(how)
-        found = marginal.settle(problem, final)
-        if found.ridge != glmm.FREE and problem.r > 1 and not problem.pooled.separated[0]:
-            less = self._with(np.zeros(len(self.owners), dtype=bool))
-            other = marginal.settle(less, final)
-            if other.ridge == glmm.FREE:
-                return less, other, True
-        return problem, found, False
-
-
-def problems_of(
-    table: Data, child: str, parents: Sequence[str], *, inside: bool = False
-) -> list[Problems]:
-    """One for each kind of child that it may be, see `responses`.
-
-    With `inside` columns of parents are less their means in data sets.
-    """
-    design, owners = design_of(table, child, parents), owners_of(table, parents)
-    design = deviations(design) if inside else design
-    return [_problems(design, response, owners) for response in responses(table, child)]
-
-
-def _problems(design: Design, response: Response, owners: tuple[str, ...]) -> Problems:
-    """With rows as the likelihood has them."""
-    if response.ordered:
-        design = about_thresholds(design, levels_in(design, response.levels))
-    return Problems(design, response, owners + ("",) * design.thresholds)
-
-
 def regression_score(
     problems: Problems,
     hows: Sequence[Candidate],
@@ -743,7 +639,7 @@ def fit_regression(
 ) -> RegressionFit:
     """The final fit of a discrete node or a count."""
     design = design_of(table, child, parents)
-    problems = _problems(design, response, owners_of(table, parents))
+    problems = problems_about(design, response, owners_of(table, parents))
     categories = table.categories[table.names.index(child)]
     problem, F = problems.plain, len(table.levels)
     given = tuple(table.categories[table.names.index(name)] for name in parents)

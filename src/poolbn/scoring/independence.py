@@ -24,7 +24,8 @@ from poolbn.nodes.design import design_of, owners_of, varying_parent
 from poolbn.nodes.links import Family, Response
 from poolbn.nodes.model import Choice, NodeModel, same_for_all
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
-from poolbn.nodes.regression import Problems, regression_score
+from poolbn.nodes.problems import Problems
+from poolbn.nodes.regression import regression_score
 from poolbn.scoring.combined import ScoreVectors
 from poolbn.scoring.rotating import Outcome, lr_test, partial_scatter
 from poolbn.scoring.separating import COMPLETE, GAUSSIAN, AskedTests, CITests, GaussianTests
