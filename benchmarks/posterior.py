@@ -3,13 +3,17 @@
     python benchmarks/posterior.py speed
     python benchmarks/posterior.py chains
     python benchmarks/posterior.py calibration [--networks K] [--seed S] [--minutes M] [--cores C]
+    python benchmarks/posterior.py powers [--networks K] [--seed S] [--minutes M] [--cores C]
 
 `speed` and `chains` use linear networks in 10 data sets of 50 rows, about 1.5 parents a node, with
 partial pooling. `calibration` uses the paper's generator (10 nodes, 2 parents a node on average,
 5 to 20 data sets of 20 or 50 rows) with pooled residuals: for each tenth of the probability of an
 arc either way the share of pairs that are joined in the true graph; the same of bootstrap
 strengths, on every eighth network; and the structural Hamming distances of median-probability
-graphs and of hill climbing.
+graphs and of hill climbing. `powers` takes the defaults of `pb.arc_posterior` and worlds that are
+not the paper's (`worlds.py`, and two of continuous and binary columns), with 3 to 30 data sets:
+log-losses and Brier scores of pairs and of directed arcs for powers of exp(score), those of a power
+that was chosen on half of the seeds on the other half, and tenths.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
@@ -25,6 +30,7 @@ import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
 from tiny import parsed, tiny
+from worlds import WORLDS, correlated, world
 
 import poolbn as pb
 from poolbn.posteriors.families import summed
@@ -172,9 +178,83 @@ def calibration(networks: int, first: int, minutes: float, cores: int) -> None:
         print("| " + " | ".join([*map(str, key), *(f"{x:.2f}" for x in row)]) + " |")
 
 
+WORLD_SIZES = ((3, 60), (5, 20), (10, 30), (30, 10), (4, 150))  # data sets, rows of each
+ALL_POWERS = (1.0, 0.7, 0.5, 0.35, 0.25, 0.15)
+_CERTAIN = 1e-6  # a probability that is nearer to 0 or 1 counts as this far away
+
+
+def one_world(item: tuple[str, tuple[int, int], int]) -> pd.DataFrame:
+    """Probabilities of pairs and of arcs beside the truth, for each power."""
+    kind, (F, rows), seed = item
+    if kind.startswith("binary"):
+        share = float(kind.split()[1])
+        dag, table = correlated(share, seed, N=4, F=F, rows=rows, binary=(1, 3))
+    else:
+        dag, table = world(kind, seed, N=6, F=F, rows=rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        post = pb.arc_posterior(table, group="F")
+    at = [post.nodes.index(node) for node in dag.nodes]
+    truth = dag.to_adjacency() > 0
+    a, b = np.triu_indices(len(at), 1)
+    off = ~np.eye(len(at), dtype=bool)
+    found = []
+    for power in ALL_POWERS:
+        own = post if power == 1 else post.tempered(power)
+        p, either = (of[np.ix_(at, at)] for of in (own.probabilities, own.adjacency))
+        joined = (truth | truth.T)[a, b]
+        found += [
+            pd.DataFrame({"of": "pair", "power": power, "p": either[a, b], "true": joined}),
+            pd.DataFrame({"of": "arc", "power": power, "p": p[off], "true": truth[off]}),
+        ]
+    return pd.concat(found).assign(world=kind, size=f"{F} x {rows}", seed=seed)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """With the index as first column."""
+    rows = [["", *table.columns], ["---"] * (table.shape[1] + 1)]
+    rows += [[key, *row] for key, row in zip(table.index, table.to_numpy().tolist(), strict=True)]
+    return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
+
+
+def powers(networks: int, first: int, minutes: float, cores: int) -> None:
+    kinds = tiny((*WORLDS, "binary 0", "binary 0.6"), ("slopes", "binary 0"))
+    began, made = time.monotonic(), []
+    items = [
+        (kind, size, seed)
+        for seed in range(first, first + networks)
+        for kind in kinds
+        for size in tiny(WORLD_SIZES, ((3, 20),))
+    ]
+    for found in Parallel(cores, return_as="generator")(delayed(one_world)(of) for of in items):
+        made.append(found)
+        if time.monotonic() - began > 60 * minutes:
+            break
+    table = pd.concat(made)
+    p = table["p"].clip(_CERTAIN, 1 - _CERTAIN)
+    table["loss"] = -np.log(np.where(table["true"], p, 1 - p))
+    table["brier"] = (table["p"] - table["true"]) ** 2
+    print(f"{len(made)} tables\n")
+    for of, own in table.groupby("of"):
+        for by in ("world", "size"):
+            means = own.pivot_table(index=by, columns="power", values="loss", sort=False)
+            print(f"log-loss, {of}\n\n{markdown(means.round(3))}\n")
+        chosen = own["seed"] % 2 == 0
+        for name, some in (("chosen on", own[chosen]), ("shown on", own[~chosen])):
+            means = some.groupby("power")[["loss", "brier"]].mean()
+            print(f"{of}, {name}\n\n{markdown(means.round(4))}\n")
+    pairs = table[(table["of"] == "pair") & (table["seed"] % 2 == tiny(1, 0))]
+    tenth = np.minimum((pairs["p"] * 10).astype(int), 9)
+    cells = pairs.groupby([tenth, "power"]).agg(
+        n=("p", "size"), mean=("p", "mean"), joined=("true", "mean")
+    )
+    text = cells.apply(lambda r: f"{r['mean']:.2f}: {r['joined']:.2f} of {r['n']:.0f}", axis=1)
+    print(markdown(text.unstack().fillna("")))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["speed", "chains", "calibration"])
+    parser.add_argument("what", choices=["speed", "chains", "calibration", "powers"])
     parser.add_argument("--networks", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60)
@@ -184,6 +264,8 @@ def main() -> None:
         speed()
     elif given.what == "chains":
         chains()
+    elif given.what == "powers":
+        powers(given.networks, given.seed, given.minutes, tiny(given.cores, 1))
     else:
         calibration(given.networks, given.seed, given.minutes, tiny(given.cores, 1))
 

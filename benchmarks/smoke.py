@@ -26,7 +26,7 @@ NONE = {"smoke", "tiny", "worlds"}  # measure nothing
 WAYS: dict[str, list[list[str]]] = {
     "constraint_based": [[], ["--rules"], ["--large", "6"]],
     "mixed": [["--runs", "{folder}/mixed.jsonl"]],
-    "posterior": [["speed"], ["chains"], ["calibration"]],
+    "posterior": [["speed"], ["chains"], ["calibration"], ["powers"]],
 }
 
 

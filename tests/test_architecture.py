@@ -45,7 +45,8 @@ ORDER = {
     ],
     "moments": [
         "facts", "sums", "units", "indicators", "patterns", "em", "targets", "statsfile", "cases",
-        "groupstats", "patternstats", "data", "cellstats", "reading", "table", "standardised",
+        "groupstats", "patternstats", "data", "cellstats", "reading", "table", "halves",
+        "standardised",
         "checks", "between", "looking",
     ],
     "graph": ["pairs", "equivalence", "grammars", "formats", "separation", "dag", "constraints"],
@@ -83,14 +84,14 @@ ORDER = {
     "metrics": [],
     "assess": [
         "estimates", "patternmap", "residuals", "graphtest", "adjustment", "effectsizes",
-        "proportional", "tidying", "resample", "folds", "comparison", "unitmeans",
-        "treatment",
+        "proportional", "sensitivity", "tidying", "refitting", "influence", "resample", "folds",
+        "comparison", "unitmeans", "treatment",
     ],
     "posteriors": ["families", "chains", "averaging", "posterior"],
     "show": ["layout", "figures", "drawing", "style", "netplot", "rowplots"],
     "plots": [],
     "page": [
-        "disclosure", "context", "summary", "methods", "graph",
+        "disclosure", "context", "summary", "cards", "methods", "graph",
         "numbers", "tables", "whatif", "reporting", "notebook",
     ],
     "sklearn": [],

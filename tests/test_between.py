@@ -15,8 +15,9 @@ from typer.testing import CliRunner
 import poolbn as pb
 from poolbn.cli.app import app
 from poolbn.moments.between import SURE, MeansCorrelation, mean_correlations, sure
+from poolbn.page.cards import summary
 from poolbn.page.context import gathered
-from poolbn.page.summary import ignored_correlations, in_short, summary
+from poolbn.page.summary import ignored_correlations, in_short
 
 TABLES = 200
 

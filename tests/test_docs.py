@@ -22,7 +22,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 # Options that are objects: only the package calls their methods.
 OPTIONS = {
     "Auto", "AutoSearch", "BGe", "Complete", "Constraints", "Exact", "HillClimb", "Hybrid", "MMPC",
-    "NoPooling", "OrderSearch", "PC", "Partial", "Tabu",
+    "NoPooling", "OrderSearch", "PC", "Partial", "Split", "Tabu",
 }  # fmt: skip
 
 

@@ -238,8 +238,8 @@ def test_all_fields_of_the_file_are_documented(tmp_path: Path) -> None:
     nodes.append(pb.fit_node(graded, "y", ["grade", "x1"], pooling=how))
     assert documented() == {
         "The file of statistics": set(SECTIONS),
-        # where cells were missing, and where there are units inside data sets
-        "The network": {*content, "missing", "unit"},
+        # where cells were missing, where there are units inside data sets, where rows were split
+        "The network": {*content, "missing", "unit", "split"},
         "A node": {"unit_share", "was_set", "was_changed", *(name for fit in fits for name in fit)},
         "A node with another model": {
             "unit_sd",

@@ -810,3 +810,48 @@ def test_how_many_parents() -> None:
     arcs = ~np.eye(20, dtype=bool)
     assert usual_parents(arcs) == 3
     assert usual_parents(~np.eye(100, dtype=bool)) == 2
+
+
+# Errors among arcs
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_expected_false_arcs_are_those_that_drawn_graphs_lack(directed: bool) -> None:
+    post = pb.arc_posterior(network_rows(3, 5, data_sets=4), group="F").tempered(0.3)
+    drawn = post.sample(40_000, seed=1).arcs
+    joined = drawn if directed else drawn | drawn.transpose(0, 2, 1)
+    p = post.probabilities if directed else np.triu(post.adjacency, 1)
+    for threshold in (0.2, 0.5, 0.8):
+        kept = (p >= threshold) & ~np.eye(5, dtype=bool)
+        lacking = (kept & ~joined).sum(axis=(1, 2))
+        error = lacking.std() / 200
+        assert post.expected_false(threshold, directed=directed) == pytest.approx(
+            lacking.mean(), abs=5 * error + 1e-9
+        )
+
+
+@given(st.lists(st.sampled_from([0.01, 0.2, 0.5, 0.9, 0.97, 1.0]), min_size=6, max_size=6),
+       st.floats(0, 1))  # fmt: skip
+def test_no_lower_threshold_keeps_the_rate(values: list[float], rate: float) -> None:
+    post = posterior.ArcPosterior(tuple("abcd"), "orders", 3, (), None)  # type: ignore[arg-type]
+    p = np.zeros((4, 4))
+    p[np.triu_indices(4, 1)] = values
+    vars(post)["probabilities"] = p
+    threshold = post.threshold(rate)
+    kept = [value for value in values if value > threshold]
+    assert kept == [value for value in values if value >= threshold]
+    assert sum(1 - value for value in kept) <= rate * len(kept) + 1e-12
+    lower = [value for value in values if value < threshold]
+    if lower:
+        more = [value for value in values if value >= max(lower)]
+        assert sum(1 - value for value in more) > rate * len(more) - 1e-12
+
+
+def test_rates_and_thresholds_are_probabilities(opt_stats: pb.GroupStats) -> None:
+    post = pb.arc_posterior(opt_stats.select(["age", "bmi"]))
+    with pytest.raises(pb.OptionError, match=r"rate.* is not a probability"):
+        post.threshold(1.2)
+    with pytest.raises(pb.OptionError, match=r"threshold.* is not a probability"):
+        post.expected_false(-0.1)
+    with pytest.raises(pb.OptionError, match="directed"):
+        post.expected_false(directed="yes")  # type: ignore[arg-type]

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import poolbn as pb
+from poolbn.page.cards import summary
 from poolbn.page.context import gathered
-from poolbn.page.summary import summary
 from poolbn.page.tables import report_tables, treatment_tables
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from test_report import Page
 
 import poolbn as pb
 from poolbn.assess.effectsizes import effect_sizes
+from poolbn.page.cards import summary
 from poolbn.page.context import Context, gathered
 from poolbn.page.methods import about_search, methods
 from poolbn.page.numbers import shorter
 from poolbn.page.reporting import _with_options
 from poolbn.page.summary import differences, in_short, leading, pooling_advice, unsure
+from poolbn.page.tables import report_tables
 from poolbn.show.figures import percent
 
 KEPT = pb.HillClimb(max_iter=0)
@@ -277,7 +280,43 @@ def test_probabilities_of_arcs_stand_in_for_a_bootstrap() -> None:
     known = gathered(net, table, None, None, constraints=tiers, evidence=(post,))
     assert names(leading(known)) == [("x", "y"), ("y", "z")]
     assert "is fixed, with a probability of 90% or more" in said(known)
+    (heading,) = (c.heading for c in summary(known) if c.heading.startswith("Strongest"))
+    assert heading == "Strongest effects that are sure"
+    shown = report_tables(known)["arcs"]
+    at = list(shown.columns).index("probability")
+    assert {row[0].text: row[at].text for row in shown.rows}["x → u"] == f"{share:.2f}"
     boot = pb.bootstrap(table, group="school", replicates=5)
     assert "in few networks from resampled" in said(
         gathered(net, table, boot, None, evidence=(post,))
     )
+
+
+def test_effects_of_arcs_that_nobody_looked_at_are_not_sure() -> None:
+    table = schools([1.0] * 6)
+    tiers = pb.Constraints(tiers=[["x"], ["y"], ["z"]])
+    learned = gathered(
+        pb.learn(table, group="school", constraints=tiers), table, None, None, constraints=tiers
+    )
+    assert leading(learned)
+    assert "Whether these arcs are sure was not looked at" in said(learned)
+    assert not any("sure" in card.heading for card in summary(learned) if "effects" in card.heading)
+    brought = pb.fit("x -> y -> z", table, group="school")
+    own = gathered(brought, table, None, None, constraints=tiers)
+    assert "was not looked at" not in said(own)
+    assert "Strongest effects that are sure" in [card.heading for card in summary(own)]
+
+
+def test_a_sure_effect_is_of_an_arc_that_is_sure_by_all_evidence() -> None:
+    """A bootstrap that finds an arc in seven of ten networks, in spite of a low threshold."""
+    table = schools([1.0] * 4, rows=60)
+    tiers = pb.Constraints(tiers=[["x"], ["y"], ["z"]])
+    net = pb.learn(table, group="school", constraints=tiers)
+    boot = pb.bootstrap(table, group="school", replicates=10, constraints=tiers)
+    assert leading(gathered(net, table, boot, None, constraints=tiers))
+    counts = boot.counts.copy()
+    counts[0, 1] = 7
+    weak = replace(boot, counts=counts)
+    vars(weak)["threshold"] = 0.5  # as many more variables would make it
+    of = gathered(net, table, weak, None, constraints=tiers)
+    assert not unsure(of)
+    assert names(leading(of)) == [("y", "z")]

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from poolbn.assess.graphtest import GraphTest
     from poolbn.assess.proportional import ProportionalOdds, proportional_odds
     from poolbn.assess.resample import Bootstrap, BootstrapInterrupted, bootstrap
+    from poolbn.assess.sensitivity import EValue, e_value, robustness_value
     from poolbn.assess.treatment import treatment_effects
     from poolbn.errors import (
         ArgumentError,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from poolbn.moments.cellstats import CellStats
     from poolbn.moments.checks import check
     from poolbn.moments.groupstats import GroupStats
+    from poolbn.moments.halves import Split
     from poolbn.moments.looking import Look, look
     from poolbn.moments.patternstats import PatternStats
     from poolbn.moments.reading import stats
@@ -87,6 +89,7 @@ _LATER = {
     "Dag": "graph.dag",
     "DataError": "errors",
     "DataWarning": "findings",
+    "EValue": "assess.sensitivity",
     "Exact": "search.exact",
     "FileError": "errors",
     "FileWarning": "errors",
@@ -122,6 +125,7 @@ _LATER = {
     "proportional_odds": "assess.proportional",
     "Probability": "inference.events",
     "SearchInterrupted": "learning",
+    "Split": "moments.halves",
     "Status": "nodes.localfit",
     "Table": "moments.table",
     "Tabu": "search.climbing",
@@ -130,6 +134,7 @@ _LATER = {
     "check": "moments.checks",
     "ci_test": "scoring.independence",
     "compare": "assess.comparison",
+    "e_value": "assess.sensitivity",
     "fit": "fitting",
     "fit_node": "nodes.choosing",
     "impute": "imputing",
@@ -142,6 +147,7 @@ _LATER = {
     "random_network": "simulate",
     "random_table": "simulate",
     "report": "page.reporting",
+    "robustness_value": "assess.sensitivity",
     "score": "scoring.local",
     "stats": "moments.reading",
     "table": "moments.table",
@@ -173,6 +179,7 @@ __all__ = [
     "Dag",
     "DataError",
     "DataWarning",
+    "EValue",
     "Exact",
     "FileError",
     "FileWarning",
@@ -205,6 +212,7 @@ __all__ = [
     "Probability",
     "ProportionalOdds",
     "SearchInterrupted",
+    "Split",
     "Status",
     "Table",
     "Tabu",
@@ -214,6 +222,7 @@ __all__ = [
     "ci_test",
     "compare",
     "datasets",
+    "e_value",
     "fit",
     "fit_node",
     "impute",
@@ -229,6 +238,7 @@ __all__ = [
     "random_table",
     "register_kind",
     "report",
+    "robustness_value",
     "score",
     "stats",
     "table",

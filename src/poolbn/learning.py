@@ -24,6 +24,7 @@ from poolbn.graph.dag import Dag, as_dag
 from poolbn.graph.pairs import Pair
 from poolbn.moments.checks import warn
 from poolbn.moments.data import Data, only_sums
+from poolbn.moments.halves import Halves, Split, as_split, halves, rows_to_split
 from poolbn.moments.standardised import check_digits, standardise
 from poolbn.moments.table import FilledTable, Table, gathered, has_gaps
 from poolbn.moments.targets import Targets
@@ -379,6 +380,7 @@ def learn(
     preset: Preset = "best",
     constraints: Constraints | Mapping[str, Any] | None = None,
     start: Network | Dag | str | Iterable[Pair] | None = None,
+    honest: Literal["split"] | Split | None = None,
     columns: Iterable[str] | None = None,
     kinds: Kinds | None = None,
     inputs: Iterable[str] = (),
@@ -408,6 +410,10 @@ def learn(
         constraints: a `pb.Constraints(...)`, or a dict such as {"tiers": [["age"], ["bmi"]]}.
         start: the graph to start from; by default the empty one, for "bic-h" the one that "gprior"
             finds.
+        honest: "split" or a `pb.Split(...)` learns the graph from half of the rows of each data
+            set, and estimates its effects from the others: of arcs that a search selects from the
+            same rows, effects are too large and intervals too narrow where rows are few. Needs
+            rows, not statistics.
         columns: the columns to keep; None for all but `group`.
         kinds: of some columns, such as {"visits": "count", "grade": "discrete"}, see `pb.table`.
         inputs: columns that may be parents but never children, see `pb.stats`.
@@ -431,21 +437,41 @@ def learn(
     """
     check_keywords(others, [name for name in learn.__annotations__ if name != "others"], "pb.learn")
     plan = as_plan(pooling, score, search, constraints, preset)
-    data = gathered(
+    split = as_split(honest)
+    reader = gathered if split is None else rows_to_split
+    data = reader(
         source, group=group, columns=columns, kinds=kinds, missing=missing, inputs=inputs,
         interventions=interventions,
     )  # fmt: skip
     first = start.dag if isinstance(start, Network) else start
     dag = None if first is None else as_dag(first, data.names)
-    em = checked(plan, data)
+    if split is None:
+        em = checked(plan, data)
+        warn(data, plan.known)
+        return _searched(plan, data, dag, em)
     warn(data, plan.known)
+    searched, rest, rows = halves(data, split.seed)
+
+    def estimated(net: Network) -> Network:
+        made = plan.given(net.dag).learned(rest)
+        told = Halves(searched.n_rows, split.seed)
+        return replace(made, search=net.search, trace=net.trace, split=told, fitted_to=rows)
+
+    try:
+        return estimated(_searched(plan, searched, dag, checked(plan, searched)))
+    except SearchInterrupted as stopped:
+        raise SearchInterrupted(estimated(stopped.network)) from None
+
+
+def _searched(plan: Plan, data: Data, start: Dag | None, em: MonteCarloEM | None) -> Network:
+    """The network of the best graph, with a line that says how far the search is."""
     with Progress() as progress:
         watch: Watch = lambda moves, now: progress(lambda: _words(moves, now))  # noqa: E731
         if em is not None:
-            _, found, _ = plan.completed(em, dag, watch)
+            _, found, _ = plan.completed(em, start, watch)
             return plan.last(em, found)
         try:
-            learned = plan.found(data, dag, watch)
+            learned = plan.found(data, start, watch)
         except Stopped as stopped:
             raise SearchInterrupted(plan.stopped(data, stopped)) from None
     return plan.network(data, *learned)

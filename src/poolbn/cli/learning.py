@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -23,8 +23,10 @@ from poolbn.graph.grammars import Drawing
 from poolbn.learning import PRESETS, Defaults, SearchInterrupted, SearchOptions
 from poolbn.learning import learn as learn_network
 from poolbn.moments.data import Data, only_sums
+from poolbn.moments.halves import Split
 from poolbn.moments.looking import Look, head, tail
 from poolbn.moments.looking import look as look_at
+from poolbn.moments.table import table
 from poolbn.network.network import Network, load
 from poolbn.nodes.model import Choice
 from poolbn.page.disclosure import shared_effects
@@ -108,6 +110,13 @@ def learn(
     start: Annotated[
         Path | None, typer.Option(metavar="NETWORK", help="Start from the arcs of a saved network.")
     ] = None,
+    honest: Annotated[
+        Literal["split"] | None,
+        typer.Option(
+            help="split: learn the graph from half of the rows of each data set, and estimate its "
+            "effects from the others."
+        ),
+    ] = None,
     bootstrap: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Also find arc strengths, from N samples."),
@@ -139,6 +148,7 @@ def learn(
             out,
             None if start is None else load(start),
             open=include_rows,
+            honest=None if honest is None else Split(searching.seed),
         )
         written = ["network.json", "arcs.csv", "report.html", "strengths.csv"]
         if out is not None:
@@ -146,6 +156,8 @@ def learn(
         given.check_group_known(files, reading.group)
         if compare or bootstrap is not None:
             given.check_rows(files, "--compare" if compare else "--bootstrap")
+        if honest is not None:
+            given.check_rows(files, "--honest")
         job.run(bootstrap, compare=compare)
 
 
@@ -223,6 +235,7 @@ class _Job:
     start: Network | None = None
     open: bool = False  # whether the report may contain rows
     graph: Drawing | None = None  # that is fitted, where none is searched for
+    honest: Split | None = None  # how rows are split
 
     @property
     def usual(self) -> Defaults:
@@ -232,7 +245,7 @@ class _Job:
     def run(self, replicates: int | None, *, compare: bool) -> None:
         """Learn, print, write; then all that takes longer."""
         terminal = self.terminal
-        data = read_data(self.files, terminal.note, **self.reading)
+        data = self._read()
         patterns = data.patterns
         left = int(data.dropped.sum())
         said = (
@@ -255,8 +268,9 @@ class _Job:
             net, stopped = interrupted.network, True
         limits = as_constraints(self.learning["constraints"])
         showing.show_network(terminal, net, limits)
-        written = self._write(net, data)
-        record = showing.network_record(net, data) | {"interrupted": stopped}
+        known = net.stats or net.fitted_to or data  # that its estimates are from
+        written = self._write(net, known)
+        record = showing.network_record(net, known) | {"interrupted": stopped}
         what = "the best network so far" if stopped else "the network"
         if not stopped:
             try:
@@ -272,6 +286,12 @@ class _Job:
         terminal.result(record | {"files": [str(path) for path in written]})
         if stopped:
             raise typer.Exit(INTERRUPTED)
+
+    def _read(self) -> Data:
+        """Rows where they are to be split, else what is enough."""
+        if self.honest is not None:
+            return table(self.files, **self.reading)
+        return read_data(self.files, self.terminal.note, **self.reading)
 
     def _assess(
         self,
@@ -336,7 +356,9 @@ class _Job:
         if self.graph is not None:
             own, score = pooling or "partial", self.learning["score"] or "bic"
             return fit_graph(self.graph, data, pooling=own, score=score)
-        return learn_network(data, pooling=pooling, start=self.start, **self.learning)
+        return learn_network(
+            data, pooling=pooling, start=self.start, honest=self.honest, **self.learning
+        )
 
     def _rows(self, data: Data) -> pd.DataFrame | Data | None:
         """The rows, for residuals, or counts; None where there are none, or too many for memory."""

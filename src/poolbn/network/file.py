@@ -19,6 +19,7 @@ import numpy as np
 from poolbn.arrays import Integers
 from poolbn.errors import FileError, FileWarning
 from poolbn.graph.dag import Dag
+from poolbn.moments.halves import Halves
 from poolbn.nodes.files import (
     are_counts,
     as_float,
@@ -35,14 +36,15 @@ from poolbn.search.problem import Move
 from poolbn.writing import check_levels, open_regular
 
 _FORMAT = "poolbn-network"
-# The second where there are units inside data sets, or nodes were set.
-_VERSION, _WITH_MORE = 5, 6
-_READ = (2, 4, _VERSION, _WITH_MORE)  # what releases wrote, and this one does
+# The second where there are units, or nodes were set; the third where rows were split.
+_VERSION, _WITH_MORE, _WITH_SPLIT = 5, 6, 7
+_READ = (2, 4, _VERSION, _WITH_MORE, _WITH_SPLIT)  # what releases wrote, and this one does
 _FIELDS = {
     "format", "version", "nodes", "arcs", "group", "levels", "rows", "adapted", "score",
     "score_kind", "search", "fits", "trace",
 }  # fmt: skip
-_CHECKSUM, _MISSING, _UNIT = "checksum", "missing", "unit"  # there may be none
+# There may be none of these.
+_CHECKSUM, _MISSING, _UNIT, _SPLIT = "checksum", "missing", "unit", "split"
 _CONSTANTS = {"NaN": "nan", "Infinity": "inf", "-Infinity": "-inf"}  # not JSON, but some write it
 _ANEW = "; copy it again, or save it anew"
 
@@ -72,6 +74,8 @@ def network_text(content: Mapping[str, Any]) -> str:
         encoded[_UNIT] = unit
     if unit is not None or any(fit.experiments for fit in fits.values()):
         encoded["version"] = _WITH_MORE
+    if content["split"] is not None:
+        encoded |= {_SPLIT: content["split"]._asdict(), "version": _WITH_SPLIT}
     if content["missing"] is not None:
         encoded[_MISSING] = content["missing"].tolist()
     with _refusing("the network cannot be saved"):
@@ -100,7 +104,7 @@ def read_network(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise FileError(f"{shown} is not a network of poolbn; Network.save writes them")
     version = content.get("version")
     if type(version) is not int or version not in _READ:
-        older = type(version) is int and version < _WITH_MORE
+        older = type(version) is int and version < _WITH_SPLIT
         known = ", ".join(map(str, _READ))
         raise FileError(
             f"{shown} has version {version} of the format, this poolbn reads {known}; "
@@ -156,7 +160,7 @@ def _checksum(content: dict[str, Any]) -> str:
 
 def _decode_network(encoded: dict[str, Any]) -> dict[str, Any]:
     encoded = dict(encoded)
-    missing, unit = encoded.pop(_MISSING, None), encoded.pop(_UNIT, None)
+    missing, unit, split = (encoded.pop(name, None) for name in (_MISSING, _UNIT, _SPLIT))
     check_keys("the network", encoded, _FIELDS)
     nodes, arcs, levels, rows, adapted, trace = (
         as_list(name, encoded[name])
@@ -198,8 +202,16 @@ def _decode_network(encoded: dict[str, Any]) -> dict[str, Any]:
         "score_kind": encoded["score_kind"],
         "search": as_text("search", encoded["search"]),
         "trace": tuple(_decode_move(move, dag) for move in trace),
+        "split": None if split is None else _decode_split(split),
         "missing": None if missing is None else _decode_missing(missing, rows, len(dag.nodes)),
     }
+
+
+def _decode_split(split: Any) -> Halves:
+    check_keys("the split", split, set(Halves._fields))
+    if not are_counts(list(split.values())):
+        raise ValueError("the rows and the seed of the split are not whole numbers")
+    return Halves(**split)
 
 
 def _decode_missing(missing: Any, rows: list[int], nodes: int) -> Integers:

@@ -24,6 +24,7 @@ from poolbn.moments.between import MeansCorrelation, mean_correlations
 from poolbn.moments.checks import alike
 from poolbn.moments.data import Data, check_data
 from poolbn.moments.groupstats import GroupStats
+from poolbn.moments.halves import Halves
 from poolbn.network.effects import (
     By,
     Summary,
@@ -74,7 +75,9 @@ class Network(Presented, Graphical, Questions):
         missing: missing cells of each data set and node, which learning allowed for, (F, N); None
             where there were none.
         fitted_to: the rows or counts that `pb.fit` fitted it to, where statistics are not enough;
-            neither saved nor pickled.
+            neither saved nor pickled. With a `split`, the rows that estimates are from.
+        split: with `pb.learn(..., honest="split")`, of how many other rows the graph is, and the
+            seed of the split; None where graph and estimates are from the same rows.
 
     Examples:
         >>> import poolbn as pb
@@ -98,6 +101,7 @@ class Network(Presented, Graphical, Questions):
     from_statistics: bool = False
     missing: Integers | None = None
     fitted_to: Data | None = None
+    split: Halves | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "fitted_to": None}
@@ -336,7 +340,7 @@ class Network(Presented, Graphical, Questions):
             1   age  birthweight_g         0.89     0.38
             2   age            bmi        -0.25     0.79
         """
-        found = mean_correlations(self._learned_from(stats, "correlations of means"))
+        found = mean_correlations(learned_from(self, stats, "correlations of means"))
         return pd.DataFrame(found, columns=list(MeansCorrelation._fields))
 
     def adapt(
@@ -444,7 +448,10 @@ class Network(Presented, Graphical, Questions):
         Args:
             cause: only this cause.
             effect: only this effect.
-            by: "effect"; or "data set" for a row for each data set, with its interval.
+            by: "effect"; "data set" for a row for each data set, with its interval; or "estimand"
+                for rows that say of what they are: a "known data set", the "average of these data
+                sets" by their rows, without an interval, and a "new data set", of which the
+                interval is that of its expected value, as by "effect".
             interval: the probability of intervals.
             seed: of the draws.
 
@@ -779,6 +786,11 @@ class Network(Presented, Graphical, Questions):
             lacking = self.missing_cells().sum(axis=1)
             told = [f"{node} {count:,}" for node, count in lacking.items() if count]
             out.append(f"missing cells that learning allowed for: {shortened(told, 8)}")
+        if self.split is not None:
+            out.append(
+                f"the graph was learned from {counted(self.split.rows, 'other row')}; estimates "
+                f"are honest (split with seed {self.split.seed})"
+            )
         if self.from_statistics:
             out.append("learned without rows: no discrete node could have a continuous parent")
         if self.stats is not None:
@@ -868,18 +880,7 @@ class Network(Presented, Graphical, Questions):
             0  age    0.000      0.034     0.966
             1  bmi    0.023      0.069     0.908
         """
-        return variances_table(self.fits, self._learned_from(stats, "variances"))
-
-    def _learned_from(self, given: Data | None, what: str) -> Data:
-        """What was given, or else what the network holds of what it was learned from."""
-        known = checked_data(self, given)
-        known = self.fitted_to if known is None else known
-        if known is None:
-            raise DataError(
-                f"{what} need what the network was learned from, and it holds none; give the "
-                "rows, pb.table(data, group=...), or statistics of them, pb.stats(data, group=...)"
-            )
-        return known
+        return variances_table(self.fits, learned_from(self, stats, "variances"))
 
     def models(self) -> pd.DataFrame:
         """A row for each node: its parents, its model, how strength is shared, how the fit ended.
@@ -941,6 +942,18 @@ def checked_data(net: Network, data: Data | None) -> Data | None:
                 f"{shortened(known)}; {remedy}"
             )
     return data
+
+
+def learned_from(net: Network, given: Data | None, what: str) -> Data:
+    """What was given, or else what a network holds of what it was learned from."""
+    known = checked_data(net, given)
+    known = net.fitted_to if known is None else known
+    if known is None:
+        raise DataError(
+            f"{what} need what the network was learned from, and it holds none; give the rows, "
+            "pb.table(data, group=...), or statistics of them, pb.stats(data, group=...)"
+        )
+    return known
 
 
 def load(path: str | os.PathLike[str]) -> Network:

@@ -170,5 +170,98 @@ class Presented:
             "assess.adjustment.adjustment_report", self, exposure, outcome, data, interval
         )
 
+    def sensitivity(
+        self,
+        cause: str | None = None,
+        effect: str | None = None,
+        data: Any = None,
+        *,
+        q: float = 1.0,
+        interval: float = 0.95,
+        seed: int = 0,
+    ) -> Any:
+        """Total effects, and how strong a hidden common cause must be to explain each away.
+
+        A row for each risk ratio, rate ratio and mean difference of `total_effects`. `e_value` is
+        that of the estimate, `e_value_limit` that of the limit of its interval which is nearest to
+        no effect, see `pb.e_value`; differences are divided by the standard deviation of the effect
+        inside data sets. The rest is for continuous effects, and NaN for others: `t`, `df` and
+        `partial_r2` of the cause in least squares of the effect on the cause and the columns in
+        `adjusted_for`, with a level for each data set, and its robustness values `rv` and
+        `rv_alpha`, see `pb.robustness_value`. These need what the network was learned from, without
+        units inside data sets.
+
+        Args:
+            cause: only this cause.
+            effect: only this effect.
+            data: the rows, or statistics; by default those that the network holds.
+            q: the share of the effect that is to be explained away, for robustness values.
+            interval: the probability of intervals; `rv_alpha` is at the level 1 less that.
+            seed: of the draws.
+
+        Raises:
+            GraphError: a name is no node, or cause and effect are the same.
+            DataError: the data lack a column.
+            OptionError: an option has a value that it does not take.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.fit("gestation_days -> birthweight_g", trial.dropna(), group="clinic")
+            >>> net.sensitivity()[["total", "e_value", "e_value_limit", "rv", "rv_alpha"]].round(2)
+               total  e_value  e_value_limit    rv  rv_alpha
+            0  24.22     1.22            1.2  0.68      0.66
+        """
+        return present(
+            "assess.sensitivity.sensitivity", self, cause, effect, data, q, interval, seed
+        )
+
+    def leave_one_out(
+        self,
+        data: Any = None,
+        *,
+        effects: str = "direct",
+        by: str = "effect",
+        interval: float = 0.95,
+    ) -> Any:
+        """Effects without each data set in turn: whether one clinic drives them.
+
+        The same graph is fitted to the other data sets, each node with the pooling that it has; no
+        graph is searched for, and no row is read again. A row for each effect: in all data sets,
+        then without the `data_set` that changes it most. `change` is without less with, or the
+        ratio of two ratios. `sign_changes` is the number of data sets without which the effect has
+        the other sign, `interval_changes` that of those without which its interval is no longer on
+        the same side of no effect, or then is on one. Where that is one data set, the effect is
+        `driven_by` it; where it is any of several, there are too few data sets to tell.
+
+        Effects that the other data sets do not give, as they lack a level or rows, are NaN.
+
+        Args:
+            data: the rows, or statistics; by default those that the network holds.
+            effects: "direct", as in `effects`; or "total", as in `total_effects`.
+            by: "effect"; or "data set" for a row for each effect and data set.
+            interval: the probability of the intervals.
+
+        Raises:
+            DataError: there are no data, they lack a column, or there is one data set.
+            OptionError: an option has a value that it does not take.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> net = pb.fit("age -> birthweight_g <- gestation_days", trial.dropna(),
+            ...              group="clinic")
+            >>> found = net.leave_one_out()
+            >>> found[["parent", "effect", "lower", "data_set", "without", "change"]].round(1)
+                       parent  effect  lower data_set  without  change
+            0             age     7.9    1.2       KY     10.2     2.3
+            1  gestation_days    24.3   21.1       MS     25.3     0.9
+            >>> found[["parent", "sign_changes", "interval_changes", "driven_by"]]
+                       parent  sign_changes  interval_changes driven_by
+            0             age             0                 3      None
+            1  gestation_days             0                 0      None
+        """
+        return present("assess.influence.leave_one_out", self, data, effects, by, interval)
+
     def _repr_html_(self) -> str:
         return str(present("page.notebook.shown", self))

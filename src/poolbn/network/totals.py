@@ -8,7 +8,7 @@ rows are drawn (standardisation).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -22,11 +22,14 @@ from poolbn.later import pandas as pd
 from poolbn.nodes.localfit import LinearFit, LocalFit, level_columns
 from poolbn.tables.kinds import is_ordered
 
-TotalsBy = Literal["effect", "data set"]
+TotalsBy = Literal["effect", "data set", "estimand"]
 
-_TERM = ("cause", "from", "to", "effect", "outcome", "scale")
-COLUMNS = (*_TERM, "total", "lower", "upper", "between_sd", "simulation_se")
-_LONG = (*_TERM, "data_set", "total", "lower", "upper", "simulation_se")
+# What a total is of.
+TERM = ("cause", "from", "to", "effect", "outcome", "scale")
+COLUMNS = (*TERM, "total", "lower", "upper", "between_sd", "simulation_se")
+_LONG = (*TERM, "data_set", "total", "lower", "upper", "simulation_se")
+_ESTIMAND = (*TERM, "estimand", *_LONG[len(TERM) :])
+KNOWN, AVERAGE, NEW = "known data set", "average of these data sets", "new data set"
 
 _DRAWS = 500  # of parameters, for intervals
 _LINEAR_DRAWS = 4000  # where that takes no rows
@@ -113,6 +116,12 @@ class Question:
         return self.fits[self.dag.nodes[0]].levels
 
     @property
+    def shares(self) -> Floats:
+        """Of the data sets in all rows, (F,)."""
+        n = self.n if self.n.any() else np.ones(len(self.n))
+        return np.asarray(n / n.sum())
+
+    @property
     def rows(self) -> int:
         """How many are drawn of each data set."""
         return max(min(_CELLS // len(self.levels), 4000), 200)
@@ -164,11 +173,36 @@ def totals_table(
 ) -> pd.DataFrame:
     """A row for each change of a cause and each number that compares an effect.
 
-    Rows are of the population, with those of data sets beside it, or by data set.
+    Rows are of the population, with those of data sets beside it, by data set, or by estimand.
     """
-    drawn = _of_population if by == "effect" else _of_data_sets
-    exact = _exact_population if by == "effect" else _exact_data_sets
-    rows: list[tuple[Any, ...]] = []
+    population, apart = (_exact_population, _of_population), (_exact_data_sets, _of_data_sets)
+    if by == "effect":
+        found = _told(asked, pairs, *population)
+        names = [*COLUMNS, *level_columns(asked.levels, COLUMNS)]
+        rows = [(*term, *each) for term, numbers in found for each in numbers]
+    elif by == "data set":
+        names = list(_LONG)
+        found = _told(asked, pairs, *apart)
+        rows = [(*term, *each) for term, (*own, _) in found for each in own]
+    else:
+        names, rows = list(_ESTIMAND), []
+        both = zip(_told(asked, pairs, *apart), _told(asked, pairs, *population), strict=True)
+        for (term, (*own, average)), (_, (whole,)) in both:
+            total, lower, upper, _, error = whole[:5]
+            rows += [(*term, KNOWN, *each) for each in own]
+            rows.append((*term, AVERAGE, *average))
+            rows.append((*term, NEW, None, total, lower, upper, error))
+    return pd.DataFrame(rows, columns=pd.Index(names, dtype=object))
+
+
+_Maker = Callable[..., Iterator[Told]]  # of rows of one cause
+
+
+def _told(
+    asked: Question, pairs: Sequence[tuple[str, Sequence[str]]], exact: _Maker, drawn: _Maker
+) -> list[tuple[tuple[Any, ...], list[tuple[Any, ...]]]]:
+    """What each total is of, and its rows."""
+    rows = []
     for cause, effects in pairs:
         for change in changes(asked, cause) if effects else ():
             linear = _ways(asked, cause, change, effects)
@@ -176,10 +210,11 @@ def totals_table(
             found = list(exact(asked, cause, linear)) if linear else []
             found += drawn(asked, cause, change, others) if others else ()
             told = [own for node in effects for own in found if own[0][0] == node]
-            for term, numbers in told:
-                rows += ((cause, change.before, change.after, *term, *each) for each in numbers)
-    names = [*COLUMNS, *level_columns(asked.levels, COLUMNS)] if by == "effect" else list(_LONG)
-    return pd.DataFrame(rows, columns=pd.Index(names, dtype=object))
+            rows += [
+                ((cause, change.before, change.after, *term), list(numbers))
+                for term, numbers in told
+            ]
+    return rows
 
 
 def changes(asked: Question, cause: str) -> Iterator[Change]:
@@ -198,7 +233,7 @@ def changes(asked: Question, cause: str) -> Iterator[Change]:
     else:
         noise = uniforms(order, asked.rows, asked.rng(0))
         mean = expectations(asked.data_sets(order, 0), order, noise, {})[cause].mean(axis=1)
-    low = float(np.average(mean, weights=asked.n if asked.n.any() else None))
+    low = float(asked.shares @ mean)
     low = low if fit.gaussian else float(round(low))
     yield Change(low, low + 1, low, low + 1)
 
@@ -276,7 +311,7 @@ def _exact_population(asked: Question, cause: str, ways: Mapping[str, _Way]) -> 
 
 
 def _exact_data_sets(asked: Question, cause: str, ways: Mapping[str, _Way]) -> Iterator[Told]:
-    """A row for each data set."""
+    """A row for each data set, and last one for their average."""
     own = _through(ways, cause, {node: way.fit.coef for node, way in ways.items()})
     fits = asked.data_sets(list(ways), _DRAWS)
     coef = {node: fit.coef for node, of in fits.items() if (fit := of.gaussian) is not None}
@@ -284,7 +319,9 @@ def _exact_data_sets(asked: Question, cause: str, ways: Mapping[str, _Way]) -> I
     for node in ways:
         ends = np.quantile(drawn[node].reshape(_DRAWS, -1), asked.tails, axis=0)
         exact = np.zeros(len(asked.levels))
-        yield (node, "", _DIFFERENCE.name), zip(asked.levels, own[node], *ends, exact, strict=True)
+        each = zip(asked.levels, own[node], *ends, exact, strict=True)
+        average = (None, float(asked.shares @ own[node]), math.nan, math.nan, 0.0)
+        yield (node, "", _DIFFERENCE.name), [*each, average]
 
 
 # Simulation
@@ -409,7 +446,7 @@ def _error(means: _Means, scale: Scale) -> Floats:
 def _of_data_sets(
     asked: Question, cause: str, change: Change, effects: Sequence[str]
 ) -> Iterator[Told]:
-    """A row for each data set."""
+    """A row for each data set, and last one for their average."""
     order = _needed(asked.dag, effects)
     fewer = max(min(_CELLS // (len(asked.levels) * _DRAWS), 200), 20)
     noise, few = (uniforms(order, n, asked.rng(3)) for n in (asked.rows, fewer))
@@ -425,4 +462,7 @@ def _of_data_sets(
             away = spread - scale.value(*middle[key].of_sets)
             ends = scale.reported(total + np.quantile(away, asked.tails, axis=0))
             every = (asked.levels, scale.reported(total), *ends, _error(means, scale))
-            yield (effect, outcome, scale.name), zip(*every, strict=True)
+            mixed = _Means(*((asked.shares @ of)[None] for of in means))
+            value = float(scale.reported(scale.value(*mixed.of_sets))[0])
+            average = (None, value, math.nan, math.nan, float(_error(mixed, scale)[0]))
+            yield (effect, outcome, scale.name), [*zip(*every, strict=True), average]

@@ -16,6 +16,7 @@ from poolbn.assess.comparison import Comparison
 from poolbn.assess.effectsizes import EffectSize, Spreads, effect_sizes, spreads
 from poolbn.assess.estimates import Estimates, arc_effects
 from poolbn.assess.graphtest import GraphTest
+from poolbn.assess.influence import Influence, influences
 from poolbn.assess.resample import ArcStrength, Bootstrap
 from poolbn.assess.residuals import FEWEST, Calibration, Residuals, cell_calibration, cell_residuals
 from poolbn.assess.treatment import effects_in_tables
@@ -25,7 +26,8 @@ from poolbn.graph.pairs import Pair
 from poolbn.later import pandas as pd
 from poolbn.moments.between import MeansCorrelation, mean_correlations
 from poolbn.moments.data import Data, is_data
-from poolbn.moments.table import Table
+from poolbn.moments.halves import halves
+from poolbn.moments.table import Table, table
 from poolbn.network.exporting import names_of_data_sets
 from poolbn.network.network import Network, checked_data
 from poolbn.network.questions import kinds_of
@@ -37,6 +39,8 @@ from poolbn.search.pattern import Pattern
 from poolbn.show.figures import Test, arc_strengths, arrow, equality_tests, p_value
 from poolbn.tables.cells import Cells as RowCells
 from poolbn.tables.cells import find_level, read_cells
+from poolbn.tables.kinds import is_ordered
+from poolbn.tables.missing import Missing
 from poolbn.wording import Noun, noun_of
 
 Evidence = ArcPosterior | Pattern | GraphTest
@@ -121,6 +125,7 @@ def doubt_words(pair: PairDoubt) -> list[str]:
 
 
 _NONE = Constraints()
+_FEW_LEFT, _MOST_LEFT = 2, 30  # data sets of which one is left out: more than the first
 _NO_ROWS = "Residuals need the rows: pb.report(net, path, data=rows)."
 
 _NOT_APART = "There are no residuals, as they would tell of data sets with few rows."
@@ -229,9 +234,57 @@ class Context:
         return () if self.stats is None else mean_correlations(self.stats)
 
     @cached_property
+    def influences(self) -> tuple[Influence, ...] | None:
+        """Effects without each data set; None where that is not known, or may not be.
+
+        A reader subtracts: an effect in all data sets and without one tell of that one. So they are
+        of nodes alone of which each data set's own estimates are shown, from what these come from:
+        rows of the small data sets that the report leaves out, and of data sets that it puts
+        together, are in none of them.
+        """
+        known, net = self.stats, self.net
+        old = [level not in net.adapted for level in net.levels]
+        rows = dict(zip(net.levels, net.n.tolist(), strict=True))
+        if known is None or not _FEW_LEFT < len(known.levels) <= _MOST_LEFT:
+            return None
+        if not all(rows.get(v) == n for v, n in zip(known.levels, known.n.tolist(), strict=True)):
+            return None
+        if len(known.levels) != sum(old) or not self.shown.all():
+            return None
+        found = influences(net, known)
+        return tuple(own for own in found if self.disclosed.of(own.child).all())
+
+    @cached_property
     def p_values(self) -> dict[Pair, float]:
         """The p-values of the tests."""
         return {arc: test.p_value for arc, test in self.tests.items()}
+
+
+def rows_of_estimates(net: Network, data: object) -> object:
+    """Where rows were split, those that estimates are from: the network's own, or split again.
+
+    The same rows in the same order have the same halves. What is other rows stays as it is.
+    """
+    if net.split is None:
+        return data
+    if net.fitted_to is not None:
+        return net.fitted_to
+    whole = data
+    if not is_data(data):
+        if data is None or not net.group:
+            return data
+        group = net.group if net.unit is None else [net.group, net.unit]
+        known = {
+            node: fit.categories if is_ordered(fit.kind) else fit.kind
+            for node, fit in net.fits.items()
+        }
+        missing: Missing = "drop" if net.missing is None else "em"
+        whole = table(data, group=group, columns=net.dag.nodes, kinds=known, missing=missing)
+    if not is_data(whole) or not whole.has_rows:
+        return data
+    rest = halves(whole, net.split.seed)[2]
+    same = rest.levels == net.levels and (rest.n == net.n).all()
+    return rest if same else data
 
 
 def masked(found: Estimates, shown: Flags) -> Estimates:
@@ -254,6 +307,7 @@ def gathered(
     evidence: tuple[Evidence, ...] = (),
 ) -> Context:
     """Gather it, or raise if the rows lack a column."""
+    data = rows_of_estimates(net, data)
     made_up = all(fit.status is Status.GIVEN for fit in net.fits.values())
     table = data if is_data(data) and data.has_rows else None
     counts = data if is_data(data) and any(data.categories) and table is None else None

@@ -20,12 +20,13 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import TypeVar
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 
 from poolbn.arrays import Flags, Floats, Integers
+from poolbn.assess.refitting import completed, fitted, fitted_to_some, having
 from poolbn.assess.residuals import CELL, FEWEST
 from poolbn.errors import DataError, InPython
 from poolbn.graph.dag import Dag
@@ -34,16 +35,11 @@ from poolbn.inference.drawing import draw_columns
 from poolbn.later import pandas as pd
 from poolbn.moments.data import Data, only_sums
 from poolbn.moments.groupstats import rare_values
-from poolbn.moments.table import FilledTable, has_gaps
-from poolbn.monte_carlo_em import MonteCarloEM
 from poolbn.network.network import Network
-from poolbn.nodes.auto import Auto, Candidate
 from poolbn.nodes.given import INPUT
 from poolbn.nodes.localfit import Given, LocalFit
-from poolbn.nodes.model import NodeModel
-from poolbn.nodes.poolings import Complete, Partial
+from poolbn.nodes.poolings import Complete
 from poolbn.nodes.tabular import counts_of, fit_tabular
-from poolbn.scoring.local import as_score, family_fits
 from poolbn.wording import listed
 
 Key = TypeVar("Key", bound=Hashable)
@@ -162,11 +158,6 @@ class Counter:
         return tuple(name for name in parents if name != gone)
 
 
-def positions(names: Sequence[Hashable], some: Sequence[Hashable]) -> list[int]:
-    """Where some names are."""
-    return [names.index(name) for name in some]
-
-
 def counter(data: Data) -> Counter:
     """Of rows, or of counts of rows; rows with missing cells count for those that they have."""
     sizes = {name: len(levels) for name, levels in zip(data.names, data.categories, strict=True)}
@@ -210,44 +201,6 @@ def _few(counts: Floats, least: int) -> Flags:
 
 
 _OTHERS = "(put together)"  # a data set that is several
-
-
-def completed(net: Network, data: Data) -> Data:
-    """Rows with missing cells completed by the graph; anything else as it is."""
-    if not has_gaps(data):
-        return data
-
-    def learned(filled: FilledTable, before: Network | None) -> Network:
-        fits = {node: fitted(net, filled, node) for node in net.dag.nodes}
-        return replace(net, fits=fits, score=math.fsum(fit.bic for fit in fits.values()))
-
-    return MonteCarloEM.of(data).completed(learned)
-
-
-def fitted(net: Network, data: Data, node: str, parents: Sequence[str] | None = None) -> LocalFit:
-    """A node of a network, fitted to other data, with its own pooling."""
-    old = net.fits[node]
-    if isinstance(old.pooling, Given) and old.pooling != INPUT:
-        return old
-    own = net.dag.parents(node) if parents is None else parents
-    family = (data.names.index(node), tuple(positions(data.names, own)))
-    (fit,) = family_fits(data, [family], _model(old, len(data.levels)), as_score("bic"))
-    return fit
-
-
-def _model(fit: LocalFit, data_sets: int) -> NodeModel:
-    """The pooling of a fit, as `auto` has it where that chose it."""
-    how: Any = fit.pooling if hasattr(fit.pooling, "logliks") else Partial()
-    if isinstance(how, Candidate):  # the form that it has is not chosen anew
-        how = replace(how, continuous="conditional" if fit.switches else "additive")
-    if isinstance(how, Partial) and data_sets == 1:
-        return Complete(continuous=how.continuous)
-    reml = isinstance(how, Partial) and how.method == "reml"
-    chosen = fit.gaussian and fit.gaussian.unbiased and isinstance(how, Candidate)
-    if chosen and not reml:
-        return Auto(among=(how,)).first(fit.levels)
-    model: NodeModel = how
-    return model
 
 
 def in_groups(net: Network, data: Data, grouping: Grouping) -> LocalFit:
@@ -376,7 +329,7 @@ def _disclosed(net: Network, data: Data | None) -> Disclosed:
         assert data is not None
         found = _without(net, data, kept)
     elif small:
-        found = replace(found, net=_some(net, [v for v in net.levels if v not in small]))
+        found = replace(found, net=having(net, [v for v in net.levels if v not in small]))
     found = replace(
         found,
         left_out=left_out,
@@ -439,43 +392,13 @@ def _population(net: Network, data: Data | None) -> Disclosed:
 
 def _without(net: Network, data: Data, kept: Sequence[Hashable]) -> Disclosed:
     """The network of these data sets alone."""
-    at = positions(data.levels, kept)
-    rest = data.data_sets(at, kept)
-    gone = [n for n, levels in zip(rest.names, rest.categories, strict=True) if len(levels) == 1]
-    nodes = [node for node in net.dag.nodes if node not in gone]
-    if not nodes:
+    made = fitted_to_some(net, data, kept)
+    if made is None:
         raise DataError(
             f"data sets with {FEWEST} rows or more have one level of each column, so that a report "
             "to share would be empty; give rows=True, and do not share it"
         )
-    rest = rest.select(nodes) if gone or rest.names != tuple(nodes) else rest
-    arcs = [arc for arc in net.dag.arcs if not set(arc) & set(gone)]
-    some, columns = _some(net, kept), positions(net.dag.nodes, nodes)
-    old = replace(
-        some,
-        dag=Dag(nodes, arcs),
-        fits={node: some.fits[node] for node in nodes},
-        missing=None if some.missing is None else some.missing[:, columns],
-        score=math.nan,
-        stats=only_sums(rest),
-    )
-    made = completed(old, rest)
-    fits = {node: fitted(old, made, node) for node in nodes}
-    return replace(undisclosed(replace(old, fits=fits)), data=rest, columns=tuple(gone))
-
-
-def _some(net: Network, levels: Sequence[Hashable]) -> Network:
-    """The network without data sets that came later."""
-    at = positions(net.levels, levels)
-    return replace(
-        net,
-        fits={node: fit.taken(at, tuple(levels)) for node, fit in net.fits.items()},
-        n=net.n[at],
-        missing=None
-        if net.missing is None
-        else net.missing[[j for j in at if j < len(net.missing)]],
-        adapted=tuple(level for level in net.adapted if level in levels),
-    )
+    return replace(undisclosed(made.net), data=made.data, columns=made.gone)
 
 
 # Nodes of which a data set has few rows with some levels
@@ -505,7 +428,7 @@ def _again(found: Disclosed, data: Data, groupings: Mapping[str | Pair, Grouping
     if not nodes:
         return found
     if net.adapted:  # whose estimates come from the population as it was
-        net = _some(net, data.levels)
+        net = having(net, data.levels)
         shown = found.shown[[level in net.levels for level in found.net.levels]]
         found = replace(found, later=(*found.later, *found.net.adapted), shown=shown)
     made, fits = completed(net, data), dict(net.fits)

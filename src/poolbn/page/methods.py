@@ -106,6 +106,9 @@ def about_search(of: Context) -> list[tuple[str, str]]:
         ("Score", score if math.isfinite(net.score) else "–"),
         ("Search", (f"{_search(net)}: {moves}" if net.trace else _search(net)) or "none"),
     ]
+    if net.split is not None:
+        rows = counted(net.split.rows, "other row")
+        lines.append(("Honest estimates", f"graph from {rows}, split with seed {net.split.seed}"))
     if boot is not None:
         replicates = counted(boot.replicates, "replicate")
         lines.append(("Bootstrap", f"{replicates}, resampling {boot.unit}s"))

@@ -28,12 +28,13 @@ from poolbn.graph.constraints import Constraints, as_constraints
 from poolbn.later import jinja2, markupsafe
 from poolbn.network.network import Network
 from poolbn.page import numbers
+from poolbn.page.cards import summary
 from poolbn.page.context import Context, Evidence, check_evidence, check_nodes, gathered
 from poolbn.page.disclosure import effects_of
 from poolbn.page.graph import picture
 from poolbn.page.methods import about_alone, about_rows, about_search, methods
 from poolbn.page.numbers import node_numbers
-from poolbn.page.summary import about_privacy, in_short, resampled, summary
+from poolbn.page.summary import about_privacy, in_short, resampled
 from poolbn.page.tables import missing_map, report_tables, treatment_tables
 from poolbn.page.whatif import whatif_numbers
 from poolbn.show.figures import number

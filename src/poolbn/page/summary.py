@@ -1,4 +1,4 @@
-"""What a report says first: what to do with it in a few sentences, and the cards of the summary.
+"""What a report says first: what to do with it in a few sentences.
 
 What is true is found as values; words are made from these last, and are never read back.
 """
@@ -6,10 +6,9 @@ What is true is found as values; words are made from these last, and are never r
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,10 +17,8 @@ from poolbn.assess.effectsizes import EffectSize, most_different, strongest
 from poolbn.assess.estimates import Common, Estimates
 from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import CELL, FEWEST
-from poolbn.findings import FindingKind
 from poolbn.graph.equivalence import Direction
 from poolbn.moments.between import MeansCorrelation, pairs_in_words, sure
-from poolbn.moments.checks import check
 from poolbn.network.network import Network
 from poolbn.nodes.localfit import LocalFit, Status
 from poolbn.nodes.poolings import Complete, NoPooling, Partial
@@ -211,15 +208,12 @@ def about_privacy(of: Context) -> str:
     return " ".join(said)
 
 
-_LEAST = 0.05  # standardised effects and differences below are not worth naming
-_CLEAR = 0.05  # adjusted p-value
+LEAST = 0.05  # standardised effects and differences below are not worth naming
+CLEAR = 0.05  # adjusted p-value
 _ONE_WAY = 0.8  # of bootstrap networks with an arc, or of its probability, for this direction
 _PROBABLE = 0.9  # the probability of an arc that is sure
 _LEADING = 5  # effects that a report begins with
-_NAMED = 3  # arcs in a sentence or on a card
-_OUTCOMES = 4  # variables on the card of an input
-_LISTED = 12  # data sets whose rows the summary tells
-_FEW_SETS = 8  # whose means tell little of correlations
+NAMED = 3  # arcs in a sentence or on a card
 
 
 class Point(NamedTuple):
@@ -228,15 +222,6 @@ class Point(NamedTuple):
     sentence: str
     part: str = ""
     link: str = ""
-
-
-class Card(NamedTuple):
-    """A part of the summary: sentences, perhaps as a list, in a look of the style sheet."""
-
-    heading: str
-    sentences: Sequence[str]
-    bullets: bool = False
-    look: str = ""
 
 
 # What is true
@@ -258,11 +243,11 @@ def differences(of: Context) -> Heterogeneity:
     kinds: dict[str, list[EffectSize]] = {}
     for size in most_different(of.sizes):
         test = of.tests.get((size.parent, size.child))
-        if of.tests and (test is None or not test.p_adjusted < _CLEAR):
+        if of.tests and (test is None or not test.p_adjusted < CLEAR):
             continue
         if isinstance(of.net.fits[size.child].pooling, Complete):
             kind = "denied"
-        elif size.between_sd < _LEAST:
+        elif size.between_sd < LEAST:
             kind = "slight"
         else:
             kind = "turning" if _turns(of.estimates[size.index][size.term]) else "keeping"
@@ -283,39 +268,55 @@ def _turns(found: Estimates) -> bool:
 def leading(of: Context) -> tuple[EffectSize, ...]:
     """Effects that a report begins with: strong ones that are sure, in the order of time.
 
-    Their interval is on one side of no effect, their direction is fixed, and a bootstrap or else
-    probabilities of arcs, if there are any, find them so.
+    Their interval is on one side of no effect, their direction is fixed, and a bootstrap and
+    probabilities of arcs, where there are any, find them so.
     Effects of data sets that are all put together have intervals that are too narrow.
     """
     tier = {name: k for k, names in enumerate(of.constraints.tiers) for name in names}
 
     def may_lead(size: EffectSize) -> bool:
         low, high = of.estimates[size.index][size.term].population_interval
-        found = _strength(of, size)
-        known = found is None or (_is_enough(of, found[0]) and found[1] >= _ONE_WAY)
-        known = known and bool(of.disclosed.of(size.child).any())
-        return (
-            abs(size.effect) >= _LEAST and known and not size.reversible and (low > 0 or high < 0)
+        known = bool(of.disclosed.of(size.child).any()) and all(
+            _is_enough(of, share) and share >= least and way >= _ONE_WAY
+            for share, way, least in _evidence(of, size)
         )
+        return abs(size.effect) >= LEAST and known and not size.reversible and (low > 0 or high < 0)
 
     found = [size for size in strongest(of.sizes) if may_lead(size)][:_LEADING]
     # Arcs that are in no tier stay in their order.
     return tuple(sorted(found, key=lambda of: (tier.get(of.child, -1), tier.get(of.parent, -1))))
 
 
-def _strength(of: Context, size: EffectSize) -> tuple[float, float] | None:
-    """How sure an arc between the two is, either way, and the share for this direction.
+def _evidence(of: Context, size: EffectSize) -> list[tuple[float, float, float]]:
+    """How sure an arc between the two is, either way; the share for this direction; what is enough.
 
-    By a bootstrap, without one by probabilities; None where neither is known.
+    By a bootstrap, then by probabilities, as far as there are any.
     """
+    found = []
     if of.strengths is not None:
-        found = of.strengths[size.index]
-        return found.strength, found.direction
+        own = of.strengths[size.index]
+        found.append((own.strength, own.direction, _ONE_WAY))
     pair = of.doubts.get(frozenset((size.parent, size.child)))
-    if pair is None or pair.probability is None:
-        return None
-    share = pair.direction or 0.0
-    return pair.probability, share if pair.parent == size.parent else 1 - share
+    if pair is not None and pair.probability is not None:
+        share = pair.direction or 0.0
+        way = share if pair.parent == size.parent else 1 - share
+        found.append((pair.probability, way, _PROBABLE))
+    return found
+
+
+def arcs_are_known(of: Context) -> bool:
+    """Whether a reader can know how sure arcs are: by evidence, or as they brought the graph."""
+    return of.boot is not None or of.posterior is not None or not of.net.search
+
+
+def found_again(of: Context, size: EffectSize) -> str:
+    """What the evidence says of an arc, after its effect."""
+    said, known = "", _evidence(of, size)
+    if of.strengths is not None:
+        said = f"; {percent(known[0][0])} of bootstrap networks have the arc"
+    if of.posterior is not None and known:
+        said += f"; the arc has a probability of {percent(known[-1][0])}"
+    return said
 
 
 def _is_enough(of: Context, strength: float) -> bool:
@@ -324,8 +325,8 @@ def _is_enough(of: Context, strength: float) -> bool:
 
 def unsure(of: Context) -> list[tuple[EffectSize, float]]:
     """Arcs that are not sure, with what says so, the weakest first."""
-    found = [(size, _strength(of, size)) for size in of.sizes]
-    weak = [(size, s[0]) for size, s in found if s is not None and not _is_enough(of, s[0])]
+    found = [(size, known[0][0]) for size in of.sizes if (known := _evidence(of, size))]
+    weak = [(size, share) for size, share in found if not _is_enough(of, share)]
     return sorted(weak, key=lambda pair: pair[1])
 
 
@@ -389,7 +390,7 @@ def in_short(of: Context) -> list[Point]:
     ]
 
 
-def _arcs(sizes: Sequence[EffectSize], most: int = _NAMED) -> str:
+def _arcs(sizes: Sequence[EffectSize], most: int = NAMED) -> str:
     return listed([arrow(size.parent, size.child) for size in sizes], most)
 
 
@@ -398,13 +399,13 @@ def _treated(of: Context) -> list[Point]:
     points = []
     for cause, table in of.treated.items():
         rows = list(zip(table["child"].tolist(), table["p_adjusted"].tolist(), strict=True))
-        clear = {child for child, p in rows if p < _CLEAR}
+        clear = {child for child, p in rows if p < CLEAR}
         names = list(dict.fromkeys(child for child, _ in reversed(rows)))
         others = [name for name in names if name not in clear]
         said = f"No variable differs clearly by {cause}."
         if clear:
-            named = listed([name for name in names if name in clear], 2 * _NAMED)
-            rest = f" No clear difference: {listed(others, _NAMED)}." if others else ""
+            named = listed([name for name in names if name in clear], 2 * NAMED)
+            rest = f" No clear difference: {listed(others, NAMED)}." if others else ""
             said = f"Clearly different by {cause}: {named}.{rest}"
         points.append(Point(said, "inputs", "Inputs"))
     return points
@@ -421,17 +422,20 @@ def _leading(of: Context) -> Point:
         )
         return Point(said, "effects", "Effects")
     time = " in the order of time" if of.constraints.tiers else ""
-    found = ", also in the bootstrap"
-    if of.boot is None:
-        found = f", with a probability of {percent(_PROBABLE)} or more" if of.posterior else ""
+    found = f", also in {percent(_ONE_WAY)} of bootstrap networks or more" * (of.boot is not None)
+    found += f", with a probability of {percent(_PROBABLE)} or more" * (of.posterior is not None)
+    if not arcs_are_known(of):
+        found = ". Whether these arcs are sure was not looked at"
+        if of.net.split is None:
+            found += ", and effects of arcs that a search selects are too large where rows are few"
     said = (
         f"Begin with {_arcs(sizes, _LEADING)}{time}: the strongest effects whose interval does not "
-        f"reach {_zero(of)} and whose direction is fixed{found}."
+        f"reach {zero(of)} and whose direction is fixed{found}."
     )
     return Point(said, "effects", "Effects")
 
 
-def _zero(of: Context) -> str:
+def zero(of: Context) -> str:
     """No effect, in numbers."""
     ratios = any(found.is_ratio for terms in of.estimates for found in terms)
     return "zero (or a ratio of 1)" if ratios else "zero"
@@ -458,7 +462,7 @@ def _differing(of: Context) -> list[Point]:
         if found.turning:
             said.append(
                 f"{differ(found.turning)} so much that the range expected for a new {sets.one} "
-                f"reaches {_zero(of)}: {_arcs(found.turning)}. Look at each {sets.one}, and do not "
+                f"reaches {zero(of)}: {_arcs(found.turning)}. Look at each {sets.one}, and do not "
                 "take the population's effect to a new one."
             )
         if found.keeping:
@@ -502,7 +506,7 @@ def _unsure(of: Context) -> list[Point]:
             named = [f"{arrow(size.parent, size.child)} ({percent(share)})" for size, share in weak]
             are = "is" if len(weak) == 1 else "are"
             said = (
-                f"{counted(len(weak), 'arc')} {are} unsure, {why}: {listed(named, _NAMED)}. Do not "
+                f"{counted(len(weak), 'arc')} {are} unsure, {why}: {listed(named, NAMED)}. Do not "
                 f"build on {_it(weak)}."
             )
         points.append(Point(said, *here))
@@ -541,7 +545,7 @@ def _advice(of: Context) -> list[Point]:
 
 def _trouble(of: Context) -> list[Point]:
     bad = [node for node, fit in of.net.fits.items() if is_warning(fit)]
-    said = f"Do not use {listed(bad, _NAMED)} as fitted: something went wrong there."
+    said = f"Do not use {listed(bad, NAMED)} as fitted: something went wrong there."
     return [Point(said, "summary", "Before you trust this")] if bad else []
 
 
@@ -553,218 +557,3 @@ def _unknown(of: Context) -> list[Point]:
     if of.found is None and len(of.net.levels) > 1:
         lacks.append("which pooling predicts best (pb.compare, or --compare)")
     return [Point(f"Not known here: {' and '.join(lacks)}.")] if lacks else []
-
-
-# The cards of the summary
-
-
-def summary(of: Context) -> list[Card]:
-    """What a reader should know first."""
-    fits = of.net.fits.items()
-    odd = [] if of.stats is None else check(of.stats)
-    # That one row has a level tells of this row.
-    told = [found for found in odd if of.open or found.kind is not FindingKind.RARE_LEVEL]
-    if of.net.missing is not None:  # then no row was lost
-        told = [found for found in told if found.kind is not FindingKind.UNEVEN_LOSS]
-    warnings = [f"{str(found)[:1].upper()}{str(found)[1:]}." for found in told]
-    warnings += [f"{node}: {fit.status}: {fit.detail}." for node, fit in fits if is_warning(fit)]
-    cards = [
-        Card("Data", _data(of)),
-        *(_card(of, cause) for cause in of.treated),
-        Card("Network", _network(of)),
-        Card("Pooling", _pooling(of)),
-        Card(
-            "Strongest effects that are sure" if leading(of) else "Strongest effects",
-            _strongest(of),
-            bullets=True,
-        ),
-        Card(f"Most different between {of.sets.many}", _different(of), bullets=True),
-        Card(f"Means of {of.sets.many} that go together", _correlated(of)),
-        Card("How sure the arcs are", _sure(of)),
-        Card("The graph", () if of.graph_test is None else (of.graph_test.verdict,)),
-        Card("Which model predicts best", (of.found.headline,) if of.found else (), look="broad"),
-        Card("Before you trust this", warnings, bullets=True, look="warning"),
-    ]
-    return [card for card in cards if card.sentences]
-
-
-def _data(of: Context) -> list[str]:
-    net = of.net
-    old = [j for j, level in enumerate(net.levels) if level not in net.adapted]
-    sizes = listed([f"{net.levels[j]} ({net.n[j]:,})" for j in old])
-    if not of.shown.all():
-        sizes = listed([str(net.levels[j]) for j in old])
-    elif len(old) > _LISTED:
-        sizes = f"{net.n[old].min():,} to {net.n[old].max():,} rows in each"
-    by = "" if of.sets.one == net.group.lower() else f", grouped by {net.group}"
-    rows = counted(int(net.n[old].sum()), "row")
-    said = [f"{rows} in {counted(len(old), of.sets)}{by}: {sizes}."]
-    if net.unit is not None:
-        said.append(f"Rows of one {net.unit} are alike, and count so.")
-    patterns = None if of.stats is None else of.stats.patterns
-    if of.stats is not None and patterns is not None:
-        incomplete = of.stats.n_rows - patterns.known.n_rows
-        said.append(
-            f"{counted(incomplete, 'row')} with missing values count for those that they have."
-        )
-    dropped = 0 if of.stats is None else int(of.stats.dropped.sum())
-    if dropped and patterns is None and net.missing is not None:
-        said.append(f"{counted(dropped, 'row')} with missing values count for those they have.")
-    elif dropped:
-        lack = "with missing values" if patterns is None else "without values"
-        said.append(f"{counted(dropped, 'row')} {lack} were left out.")
-    if net.adapted:
-        said.append(
-            f"{counted(len(net.adapted), of.sets)} came later, and had no part in learning: "
-            f"{listed([str(level) for level in net.adapted])}."
-        )
-    return said
-
-
-def three_digits(value: float) -> str:
-    """A number of which the fourth digit is not sure."""
-    return number(float(f"{value:.3g}"))
-
-
-def scale_of(row: dict[Any, Any]) -> str:
-    """The scale of an effect of an input, and of which level."""
-    return f"{row['scale']}{' of ' * bool(row['outcome'])}{row['outcome']}"
-
-
-def _card(of: Context, cause: str) -> Card:
-    """What an input clearly changes, and what not."""
-    told: dict[bool, list[str]] = {True: [], False: []}
-    for row in of.treated[cause].to_dict("records"):
-        scale = "" if row["scale"] == "difference" else f" {row['scale']}"
-        level = f" = {row['outcome']}" if row["outcome"] else ""
-        ends = ("mean", "mean_lower", "mean_upper")
-        if math.isnan(row["mean"]):  # with units inside data sets there is none from rows
-            ends = ("effect", "lower", "upper")
-        mean, low, high = (three_digits(row[end]) for end in ends)
-        told[row["p_adjusted"] < _CLEAR].append(
-            f"{row['child']}{level}{scale} {mean} ({low} to {high})"
-        )
-    sentences = []
-    for heading, own in (("Clear", told[True]), ("Not clear", told[False])):
-        # The last columns of a table are its outcomes, as a rule.
-        more = f", and {len(own) - _OUTCOMES} more" * (len(own) > _OUTCOMES)
-        if own:
-            sentences.append(f"{heading}: {', '.join(own[-_OUTCOMES:])}{more}.")
-    return Card(f"What {cause} changes", sentences, bullets=True)
-
-
-def _network(of: Context) -> list[str]:
-    net, sizes = of.net, of.sizes
-    kinds = Counter(fit.kind for fit in net.fits.values())
-    told = listed([f"{n} {kind}" for kind, n in kinds.items()])
-    said = [f"{counted(len(net.dag.nodes), 'variable')} ({told}), {counted(len(sizes), 'arc')}."]
-    if not sizes:
-        return [*said, "No variable depends on another."]
-    free = sum(size.reversible for size in sizes)
-    which = "all arcs" if free in (0, len(sizes)) else f"{free} of them"
-    said.append(f"The direction of {which} is {Direction.SCORE if free else 'fixed'}.")
-    said += [
-        f"In {sets} {listed(nodes)} {'was' if len(nodes) == 1 else 'were'} set or changed."
-        for sets, nodes in _experiments(net).items()
-    ]
-    lone = [n for n in net.dag.nodes if not net.dag.parents(n) and not net.dag.children(n)]
-    if lone:
-        said.append(f"Without any arc: {listed(lone)}.")
-    if net.inputs:
-        said.append(f"Inputs, which have no distribution: {listed(net.inputs)}.")
-    return said
-
-
-def _experiments(net: Network) -> dict[str, tuple[str, ...]]:
-    """What was set, by the data sets in which it was."""
-    found: dict[tuple[str, ...], list[str]] = {}
-    for level, nodes in net.interventions.items():
-        found.setdefault(nodes, []).append(str(level))
-    return {listed(levels, _NAMED): nodes for nodes, levels in found.items()}
-
-
-def _pooling(of: Context) -> list[str]:
-    fits, sets = of.net.fits, of.sets
-    count = Counter(str(fit.pooling) for fit in fits.values()).most_common()
-    said = [f"By variable: {listed([f'{kind} for {times}' for kind, times in count])}."]
-    if len(count) == 1:
-        fit = max(fits.values(), key=lambda fit: fit.gaussian is not None)
-        about = about_pooling(fit, sets)
-        said = [f"{str(fit.pooling).capitalize()} for all variables. {about}".strip()]
-    singular = [node for node, fit in fits.items() if fit.status is Status.SINGULAR]
-    if singular:
-        said.append(
-            f"Singular fits: {listed(singular)}: a variance between {sets.many} is 0, or a "
-            "correlation is 1 or −1; nothing is wrong."
-        )
-    return said
-
-
-def _strongest(of: Context) -> list[str]:
-    named = [size for size in strongest(of.sizes)[:_NAMED] if abs(size.effect) >= _LEAST]
-    said = []
-    for size in leading(of) or named:
-        found = of.estimates[size.index][size.term]
-        effect = number(float(found.reported(found.population)))
-        scale = f"{found.scale} " * found.is_ratio
-        outcome = f" of {found.outcome}" * (len(found.outcomes) > 2)
-        if found.scale == "odds ratio" and not found.outcome:
-            outcome = " of a higher level"
-        said.append(
-            f"{arrow(size.parent, size.child)}: {scale}{effect}{outcome} for "
-            f"{instead(found) or 'each unit'} {in_interval(found)}; "
-            f"{standardised(of, size.effect)} in standard deviations."
-        )
-    return said
-
-
-def _different(of: Context) -> list[str]:
-    if len(of.net.levels) < 2 or not of.sizes or not of.shown.any():
-        return []
-    said = []
-    for size in most_different(of.sizes)[:_NAMED]:
-        found = of.estimates[size.index][size.term]
-        shown = np.flatnonzero(np.isfinite(found.effect))
-        if size.between_sd < _LEAST or not len(shown):
-            continue
-        low, high = (int(shown[end(found.effect[shown])]) for end in (np.argmin, np.argmax))
-        ends = [number(float(found.reported(found.effect[j]))) for j in (low, high)]
-        p = of.p_values.get((size.parent, size.child), math.nan)
-        test = "" if math.isnan(p) else f"; test for equal effects {p_words(p)}"
-        scale = f"{found.scale} " * found.is_ratio
-        which = f" ({term_name(found)})" if term_name(found) else ""
-        said.append(
-            f"{arrow(size.parent, size.child)}: {scale}from {ends[0]} in {found.levels[low]} to "
-            f"{ends[1]} in {found.levels[high]}{which}{test}."
-        )
-    return said or [f"No effect differs much between {of.sets.many}."]
-
-
-def _correlated(of: Context) -> list[str]:
-    found, pairs = sure(of.mean_correlations), len(of.mean_correlations)
-    if not found:
-        few = len(of.net.levels) < _FEW_SETS
-        why = f", as with {len(of.net.levels)} {of.sets.many} hardly any could be" * few
-        return [f"None of {counted(pairs, 'correlation')} is beyond chance{why}."] if pairs else []
-    are = "is" if len(found) == 1 else "are"
-    return [
-        f"{len(found)} of {counted(pairs, 'correlation')} {are} beyond chance: "
-        f"{pairs_in_words(found)}.",
-        f"{of.sets.many.capitalize()} may differ in both for reasons that are not in the table.",
-    ]
-
-
-def _sure(of: Context) -> list[str]:
-    boot, found = of.boot, of.strengths
-    if boot is None or found is None:
-        return []
-    sure = sum(is_sure(boot, arc.strength) for arc in found)
-    said = [
-        f"{counted(boot.replicates, 'network')} from resampled {resampled(boot, of.sets)}: {sure} "
-        f"of {counted(len(found), 'arc')} are above the threshold of {number(boot.threshold)}."
-    ]
-    weak = sorted((arc.strength, arc.parent, arc.child) for arc in found if arc.strength < 0.5)
-    if weak:
-        arcs = [f"{arrow(parent, child)} ({percent(share)})" for share, parent, child in weak]
-        said.append(f"Found in less than half of them: {listed(arcs, _NAMED)}.")
-    return said

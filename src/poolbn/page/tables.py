@@ -17,9 +17,10 @@ from poolbn.assess.resample import Bootstrap
 from poolbn.assess.residuals import FEWEST
 from poolbn.graph.pairs import Pair
 from poolbn.nodes.terms import RESIDUAL
+from poolbn.page.cards import scale_of, three_digits
 from poolbn.page.context import Context
 from poolbn.page.numbers import sd_range
-from poolbn.page.summary import is_warning, scale_of, standardised, three_digits
+from poolbn.page.summary import is_warning, standardised
 from poolbn.show.figures import arrow, is_sure, number, p_value, pair_name, percent, term_name
 from poolbn.wording import DATA_SET, Noun, noun_of
 
@@ -133,10 +134,11 @@ def _arcs(of: Context) -> ReportTable:
         "opposite": f"share of the {of.sets.many} in which the effect has the other sign",
         "p, same effect": f"test for the same effect in all {of.sets.many}",
         "strength": "share of bootstrap networks with an arc between the two",
+        "probability": "of an arc between the two, either way",
         "direction": "why it is as it is; equivalent networks have arcs whose direction is "
         "preferred by the score only the other way round",
     }
-    rows = []
+    rows, levels = [], any(term_name(found) for terms in of.estimates for found in terms)
     for size, terms in zip(of.sizes, of.estimates, strict=True):
         for found, effect in zip(terms, size.each, strict=True):
             middle, low, high = (
@@ -145,12 +147,15 @@ def _arcs(of: Context) -> ReportTable:
             )
             known = found.effect[np.isfinite(found.effect)]
             opposite = float(np.mean(known * found.population < 0)) if len(known) else math.nan
-            strength = None
+            strength = probability = None
             if of.strengths is not None:
                 strength = share_cell(of.strengths[size.index].strength)
+            if of.posterior is not None:
+                pair = of.doubts[frozenset((size.parent, size.child))]
+                probability = share_cell(pair.probability)
             cells = (
                 text_cell(arrow(size.parent, size.child), arc=size.index),
-                text_cell(term_name(found) or "each unit"),
+                text_cell(term_name(found) or "each unit") if levels else None,
                 text_cell(found.scale),
                 value_cell(middle),
                 _interval_cell(low, high),
@@ -159,6 +164,7 @@ def _arcs(of: Context) -> ReportTable:
                 share_cell(opposite, whole=True),
                 p_cell(of.p_values.get((size.parent, size.child))) if of.tests else None,
                 strength,
+                probability,
                 text_cell(str(size.direction)),
             )
             rows.append(cells)

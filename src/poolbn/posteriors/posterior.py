@@ -11,7 +11,7 @@ from typing import get_args
 
 import numpy as np
 
-from poolbn.arguments import among, is_finite
+from poolbn.arguments import FLAG, among, check_arguments, is_finite
 from poolbn.arrays import Flags, Floats
 from poolbn.assess.resample import ArcStrength, averaged_edges, directed_network, told
 from poolbn.errors import (
@@ -241,13 +241,72 @@ class ArcPosterior:
             >>> post.median_graph()
             Dag('[age][gestation_days|age][birthweight_g|gestation_days]')
         """
-        if not is_finite(threshold) or not 0 <= threshold <= 1:
-            raise OptionError(
-                Option("threshold", threshold), " is not a probability between 0 and 1"
-            )
+        _check_probability(threshold=threshold)
         direction = self.direction.round(_SAME)
         edges = averaged_edges(self.adjacency, direction, threshold, weakest_first=False)
         return directed_network(self.nodes, *edges)
+
+    def expected_false(self, threshold: float = 0.5, *, directed: bool = False) -> float:
+        """How many of the arcs at or above a threshold are expected to be false.
+
+        That is the sum of 1 less their probabilities, as right as these are.
+
+        Args:
+            threshold: the least probability of an arc.
+            directed: whether an arc in the wrong direction is false; else pairs of nodes count,
+                joined either way.
+
+        Raises:
+            OptionError: the threshold is no probability.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> post = pb.arc_posterior(trial.dropna(), group="clinic")
+            >>> round(post.expected_false(), 2), round(post.expected_false(directed=True), 2)
+            (0.06, 0.48)
+        """
+        _check_probability(threshold=threshold)
+        p = self._distinct(directed)
+        return float((1 - p[p >= threshold]).sum())
+
+    def threshold(self, rate: float = 0.05, *, directed: bool = False) -> float:
+        """The least threshold above which an expected share of at most `rate` is false.
+
+        The expected false discovery rate is that of `expected_false` among the arcs above it. Any
+        number between the last probability above it and the next one would do; it is the middle.
+        Where not even the most probable arc will do it is above all.
+
+        Args:
+            rate: the expected false discovery rate.
+            directed: whether an arc in the wrong direction is false, as for `expected_false`.
+
+        Raises:
+            OptionError: the rate is no probability.
+
+        Examples:
+            >>> import poolbn as pb
+            >>> trial = pb.datasets.opt()[["clinic", "age", "gestation_days", "birthweight_g"]]
+            >>> post = pb.arc_posterior(trial.dropna(), group="clinic")
+            >>> round(post.threshold(0.1), 2), round(post.threshold(0.01), 2)
+            (0.51, 0.97)
+            >>> len(post.median_graph(post.threshold(0.01)).arcs)
+            1
+        """
+        _check_probability(rate=rate)
+        p = self._distinct(directed)
+        values: list[float] = np.unique(p)[::-1].tolist()
+        shares = [float((1 - p[p >= value]).mean()) for value in values]
+        kept = sum(share <= rate for share in shares)  # they grow
+        ends = [1.0, *values, 0.0]
+        return (ends[kept] + ends[kept + 1]) / 2
+
+    def _distinct(self, directed: bool) -> Floats:
+        """Probabilities of arcs, or of pairs that are joined."""
+        check_arguments(directed=(directed, FLAG))
+        N = len(self.nodes)
+        p = self.probabilities[~np.eye(N, dtype=bool)]
+        return (p if directed else self.adjacency[np.triu_indices(N, 1)]).round(_SAME)
 
     def sample(self, draws: int = 1000, seed: int = 0) -> GraphSample:
         """Draw graphs: for the probabilities of paths, Markov blankets, or anything else.
@@ -461,6 +520,12 @@ class ArcPosterior:
     def _repr_html_(self) -> str:
         body = self._likely().to_html(index=False, float_format="{:.3g}".format)
         return f"<p><b>ArcPosterior</b>: {html.escape(self._summary())}</p>{body}"
+
+
+def _check_probability(**given: float) -> None:
+    ((name, value),) = given.items()
+    if not is_finite(value) or not 0 <= value <= 1:
+        raise OptionError(Option(name, value), " is not a probability between 0 and 1")
 
 
 def _family(dag: Dag, node: str) -> Family:

@@ -146,7 +146,7 @@ def unit_names(source: object, unit: str, what: str) -> list[str | None]:
 
 def _check_nodes(part: Part, names: tuple[str, ...], group: str | None, kinds: NodeKinds) -> None:
     own = [name for name in names if name in part.types]
-    if not own:
+    if not own and list(part.types) != [group]:  # rows of which the data set alone is known
         raise DataError(
             f"no column{part.origin} is a node of the network; it has "
             f"{_shown(part.types) or 'no columns'}, the nodes are {_shown(names)}"
