@@ -514,3 +514,19 @@ def test_a_file_of_interventions_that_cannot_be_used(lines: str, says: str, tmp_
     done = run("learn", tmp_path / "rows.csv", "-g", "set", "--interventions", tmp_path / "set.csv")
     assert done.exit_code == 2
     assert says in " ".join(done.stderr.split())
+
+
+def test_halves_know_what_was_set() -> None:
+    """`honest="split"` leaves the same data sets out of both halves."""
+    rng = np.random.default_rng(4)
+    lab = np.repeat(list("abc"), 60)
+    x = rng.normal(size=180)
+    y = np.where(lab == "c", 9.0 + rng.normal(size=180), x + rng.normal(size=180))
+    table = pd.DataFrame({"lab": lab, "x": x, "y": y})
+    rules = {"required": [("x", "y")]}
+    net = pb.learn(
+        table, group="lab", interventions={"c": ["y"]}, honest="split", constraints=rules
+    )
+    assert net.interventions == {"c": ("y",)}
+    (effect,) = net.effects()["effect"]
+    assert effect == pytest.approx(1.0, abs=0.3)
