@@ -462,7 +462,7 @@ def _of_data_sets(
             away = spread - scale.value(*middle[key].of_sets)
             ends = scale.reported(total + np.quantile(away, asked.tails, axis=0))
             every = (asked.levels, scale.reported(total), *ends, _error(means, scale))
-            mixed = _Means(*((asked.shares @ of)[None] for of in means))
+            mixed = _Means(*(np.einsum("b,bnt->nt", asked.shares, of)[None] for of in means))
             value = float(scale.reported(scale.value(*mixed.of_sets))[0])
             average = (None, value, math.nan, math.nan, float(_error(mixed, scale)[0]))
             yield (effect, outcome, scale.name), [*zip(*every, strict=True), average]
