@@ -19,6 +19,7 @@ from poolbn.nodes.design import design_of
 from poolbn.nodes.glmm import Problem
 from poolbn.nodes.rowscores import Fitted, Step, scores
 from poolbn.nodes.unitmodes import Rows
+from poolbn.scoring.local import LocalScores
 
 KINDS = {"visits": "count"}
 
@@ -391,6 +392,7 @@ def test_orders_are_compared_without_units_where_scores_are_expensive(
     columns = {"clinic": patient // 50, "patient": patient, "a": a, "b": b, "c": c}
     rows = pb.table(pd.DataFrame(columns), group=["clinic", "patient"])
     best = pb.learn(rows, search=pb.Exact())
+    assert LocalScores(rows, pooling="partial", score="bic-w").cheap.data.unit is None
     monkeypatch.setattr("poolbn.search.orders._EXPENSIVE", 0.0)
     for most in (0.0, 1e9):  # arcs alone come last, or orders by scores with units too
         monkeypatch.setattr("poolbn.search.orders._REGRESSIONS", most)

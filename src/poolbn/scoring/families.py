@@ -151,7 +151,7 @@ class GaussianNodes:
             return None
         found = NeighbourScores(np.full(candidates.shape, np.nan), np.zeros_like(candidates))
         found.values[:, one], found.exact[:, one] = made.values[:, at[one]], made.exact[:, at[one]]
-        if improving_only and isinstance(self.columns, InsideLikelihood):
+        if improving_only:
             self._screen_wide(found, families, candidates, columns)
         return found
 
@@ -163,7 +163,6 @@ class GaussianNodes:
         columns: Sequence[range],
     ) -> None:
         """Parents of many levels, whose fits take seconds: what scores with them hardly exceed."""
-        assert isinstance(self.columns, InsideLikelihood)
         wide = [p for p, span in enumerate(self.data.categories) if len(span) > _WIDE]
         own = found.values[range(len(families)), [child for child, _ in families]]
         for m, (child, parents) in enumerate(families):

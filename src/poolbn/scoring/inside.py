@@ -145,7 +145,7 @@ class InsideLikelihood:
         return found
 
     def most_with(self, family: Family, block: Sequence[int], own: float) -> float:
-        """What a family with many columns more hardly has a higher score than; `own` is its own.
+        """What a family with many columns more hardly has a higher score than; `own` is its score.
 
         Rows gain at most `_EACH_ROW` each, and what slopes of their data set's own would bring.
         """

@@ -109,6 +109,10 @@ class PenalisedLikelihood:
         around = {p: self._around(p, p) for p in set(sizes)}
         return np.array([around[p][2, 2] - around[p][1, 1] for p in sizes])
 
+    def most_with(self, family: Family, block: Sequence[int], own: float) -> float:
+        """What a family with many columns more hardly has a higher score than; NaN: not known."""
+        return math.nan
+
     def charge_of(self, family: Family, more: int) -> float:
         """What so many parents more, whose slopes vary, are charged."""
         assert isinstance(self.model, Partial)
